@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-newest-jaxlib test-processors mutants fuzz \
-    fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy array-api changelog changelog-draft \
+    fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy science array-api changelog changelog-draft \
     check-distribution ecosystem ecosystem-quick ecosystem-record private-names library-tests docs docs-test docs-quick targets clean
 
 help: ## list the targets
@@ -124,6 +124,9 @@ ARRAY_API_RUN = cd $(ARRAY_API_SUITE) && ARRAY_API_TESTS_MODULE=pullback.numpy $
 SIGNATURES = array_api_tests/test_signatures.py
 
 # Without 64 bits the suite must not draw their dtypes; its tests of signatures want them in their operands all the same.
+science: .venv-bench/bench.stamp ## check and measure the functions for science, beside SciPy's and JAX's (SCIENCE_ARGS="--only eigsh --dry")
+	PYTHONPATH=src .venv-bench/bin/python -m benchmarks.science $(SCIENCE_ARGS)
+
 array-api: .venv-array-api/array-api.stamp ## the suite of the array API standard, with 64 bits and without
 	rm -rf $(ARRAY_API_SUITE)
 	cp -r $(ARRAY_API_TESTS) $(ARRAY_API_SUITE)

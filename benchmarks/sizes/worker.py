@@ -96,7 +96,9 @@ def _weights(value: Any) -> np.ndarray[Any, Any]:
 
 def fingerprint(result: Any) -> list[float]:
     """The size, the sum and the sum of magnitudes of a result, or of all cotangents."""
-    arrays = [np.asarray(x) for x in (result if isinstance(result, tuple | list) else [result])]
+    results = result if isinstance(result, tuple | list) else [result]
+    # NumPy does not read PyTorch's bfloat16
+    arrays = [np.asarray(x.float() if str(x.dtype) == "torch.bfloat16" else x) for x in results]
     arrays = [x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in arrays]
     return [
         float(sum(x.size for x in arrays)), float(sum(x.real.sum() for x in arrays)),

@@ -41,7 +41,7 @@ PLACES = {
     "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
         *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy",
-        "names", "private_names", "library_tests", "ecosystem", "array_api", "conformance",
+        "science", "names", "private_names", "library_tests", "ecosystem", "array_api", "conformance",
         "many_processes", "large_meshes", "sizes",
     ),
     "decisions/README": ("decisions/*",),

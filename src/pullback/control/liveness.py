@@ -280,10 +280,10 @@ def timeline(closed: ClosedJaxpr) -> Timeline:
 
 def _lives(found: Materialised, order: Sequence[int]) -> dict[Var, tuple[int, int]]:
     """Return the positions in an order of equations between which each value in memory is alive."""
-    place = {i: k for k, i in enumerate(order)}
+    index = {i: k for k, i in enumerate(order)}
     end = len(order) - 1
     return {
-        v: (place[i], max([place.get(j, end) for j in found.reads.get(v, ())], default=place[i]))
+        v: (index[i], max([index.get(j, end) for j in found.reads.get(v, ())], default=index[i]))
         for v, i in found.values.items()
     }
 
@@ -341,14 +341,14 @@ def _within_results(lives: dict[Var, tuple[int, int]], order: Sequence[Eqn], ret
         for (room, _), used in zip(hosts, taken, strict=True):
             if room < size:
                 break
-            if all(_apart((size, first, last), each, order) for each in used):
+            if all(_are_separate((size, first, last), each, order) for each in used):
                 used.append((size, first, last))
                 guests.add(v)
                 break
     return guests
 
 
-def _apart(one: tuple[int, int, int], other: tuple[int, int, int], order: Sequence[Eqn]) -> bool:
+def _are_separate(one: tuple[int, int, int], other: tuple[int, int, int], order: Sequence[Eqn]) -> bool:
     """Whether two values, given by size, birth and death, may have the same memory."""
     (size, first, last), (other_size, begins, ends) = one, other
     if last < begins or ends < first:

@@ -93,6 +93,7 @@ PullbackError
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
 ├── PatternError (ValueError)                a pattern of a sparse derivative that is too large or does not fit
+├── SingularMatrixError (RuntimeError, ValueError) a sparse matrix that has no factorisation
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
 ├── MemoryBudgetError (ValueError, MemoryError)   a budget of memory that cannot be kept
 ├── PreaccumulationError (ValueError, NotImplementedError)   a region of a program without a small local Jacobian
@@ -604,6 +605,10 @@ class PatternError(PullbackError, ValueError):
     """
 
     located: bool = False
+
+
+class SingularMatrixError(PullbackError, RuntimeError, ValueError):
+    """A sparse matrix that a direct solver cannot factorise, since it is singular; SciPy raises a RuntimeError."""
 
 
 class SparseEfficiencyError(PullbackError, ValueError):

@@ -14,7 +14,7 @@ from pullback.backends.host import blas, pending
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.arguments import is_listed
-from pullback.core.array import LARGE, Absent, Array, ArrayImpl, ArrayLike
+from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import is_recording, state
@@ -411,10 +411,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     if out is not None:
         raise ShapeError("outer: out must be None, because arrays are immutable")
     a, b = promote_all("outer", (a, b))
-    column, row = shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b)
-    if column.size * row.size >= LARGE and state.trace.eager:  # so that the products may be pending
-        column = shapes.broadcast_to(column, (column.size, row.size))
-    return ops.mul(column, row)
+    return ops.mul(shapes.reshape(a, (math.prod(a.shape), 1)), _ravel(b))
 
 
 def tensordot(

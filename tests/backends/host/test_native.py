@@ -14,6 +14,7 @@ import pytest
 
 import pullback.lax as lax
 import pullback.numpy as jnp
+from pullback import nn
 from pullback.backends.host import native, pending, rules
 from pullback.core.array import ArrayImpl
 from pullback.core.config import override
@@ -93,6 +94,56 @@ def test_shares_of_extremes(name: str, dtype: Any) -> None:
     assert loop is not None
     native.loops.run((1, x.size), [x[None], y[None], out[None]], [(loop, (0, 1, 2))], 64, 2)
     assert out.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", sorted(native.CHOICES.values()))
+def test_choices_by_comparisons(name: str, dtype: Any) -> None:
+    """With numbers, and arrays of one row of a matrix, in place of each operand."""
+    compared = next(ufunc for ufunc, choice in native.CHOICES.items() if choice == name)
+    loop = native.loops.own(f"{name} {np.dtype(dtype).char}")
+    x, a, b = (np.resize(np.roll(EDGES, k), (3, 70)).astype(dtype) for k in range(3))
+    for y in EDGES.astype(dtype).reshape(-1, 1, 1):
+        for given in [
+            (x, y, a, b),
+            (x, y, a[:1, :1], b),
+            (x, y, a, b[:1, :1]),
+            (x[:, :1], y, a, b),
+            (x, y, a[:, :1], y),
+        ]:
+            out = np.empty_like(x)
+            native.loops.run(x.shape, [*given, out], [(loop, (0, 1, 2, 3, 4))], 64, 1)
+            assert out.tobytes() == np.where(compared(given[0], y), given[2], given[3]).tobytes()
+
+
+MASKS: list[Any] = []
+
+
+@pytest.mark.parametrize(
+    ("function", "count"),
+    [
+        (nn.relu, 1), (nn.leaky_relu, 2), (lambda x: jnp.where(x * x > x, x, -1.0), 3),
+        (lambda x: (x > 1).astype(x.dtype), 2),
+        (lambda x: (MASKS.append(x > 1), jnp.where(MASKS[-1], x, -1.0))[1], 1),
+    ],
+    ids=["relu", "leaky_relu", "two arrays", "no choice", "a mask that stays"],
+)  # fmt: skip
+def test_a_choice_by_a_comparison_is_one_step(function: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+
+    def run(plan: native.Plan, *args: Any) -> Any:
+        counts.append(len(plan.steps))
+        return run_plan(plan, *args)
+
+    run_plan = native.Plan.run
+    monkeypatch.setattr(native.Plan, "run", run)
+    x = jnp.asarray(np.linspace(-2, 3, 75, dtype=np.float32))
+    with override("eager_fusion", False):
+        expected = np.asarray(function(x))
+    with small_blocks():
+        np.testing.assert_array_equal(function(pending.hold(x)), expected)
+    assert counts == [count]
+    MASKS.clear()
 
 
 INTEGERS = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
@@ -251,7 +302,9 @@ def test_a_reduction_leaves_its_operand_as_it_is() -> None:
         x = pending.hold(ArrayImpl(np.arange(12.0, dtype=np.float32).reshape(3, 4), False))
         y = x * 2
         total = y.sum(1)
-        assert y._host_value.pending.known is not None  # computed in the same pass
+        assert y._host_value.pending.known is None
+        np.testing.assert_array_equal(y.sum(1), total)
+        assert y._host_value.pending.known is not None  # the second reduction keeps it
         np.testing.assert_array_equal(total, [12, 44, 76])
         np.testing.assert_array_equal(y, np.arange(0, 24, 2).reshape(3, 4))
         np.testing.assert_array_equal((x + 1).max(), 12)
@@ -350,7 +403,7 @@ def test_wrong_calls_are_errors() -> None:
         ((2, 2, 3), [np.ones((1, 2, 3)), (np.empty((2, 2, 1)), 2, 3)], [(total, (0, 1))]),
         ((2, 2, 3), [x, out], [(add, (0, 0, 1))]),
         ((1, 2, 3), [x.T.copy().T, out], [(add, (0, 0, 1))]),
-        ((2, 3), [x, out], [(add, (0, 0, 0, 0, 1))]),
+        ((2, 3), [x, out], [(add, (0, 0, 0, 0, 0, 1))]),
     ):
         with pytest.raises(ValueError, match="expected"):
             loops.run(shape, values, steps, 64, 0)
@@ -371,15 +424,15 @@ def test_wrong_calls_are_errors() -> None:
         loops.limit("many")
 
 
-def test_operators_refuse_small_arrays_whose_result_is_large() -> None:
+def test_operators_refuse_arrays_whose_result_is_large() -> None:
     loops, x = native.loops, np.ones((3, 1))
     former = loops.limit(9)
     try:
-        for y in (np.ones((1, 3)), np.ones(3), np.ones((2, 1, 2))):
+        for y in (np.ones((1, 3)), np.ones(3), np.ones((2, 1, 2)), np.ones((1, 10)), np.ones((3, 4))):
             assert loops.in_memory(x, y) is None
             with pytest.raises(TypeError, match="not large"):
                 loops.sub(x, y)
-        for y in (np.ones(2), np.ones((3, 1)), np.ones((4, 5)), np.ones((1, 10)), np.ones((1, 0)), np.float64(2)):
+        for y in (np.ones(2), np.ones((3, 1)), np.ones((4, 5)), np.ones((1, 0)), np.float64(2)):
             assert loops.in_memory(x, y) == (x, y)
         assert loops.in_memory(x, pending.hold(jnp.zeros(1 << 20))._host_value) is None
         assert loops.sub(x, np.float64(3)).tolist() == [[-2], [-2], [-2]]

@@ -230,7 +230,7 @@ READS: dict[str, Function] = {
     "pickle": pickle.dumps,
     "deepcopy": lambda y: np.asarray(copy.deepcopy(y)),
     "memory": np.from_dlpack,
-    "sum": lambda y: y.sum(),
+    "norm": jnp.linalg.norm,
     "product": lambda y: y @ y,
     "jit": jit(lambda y: y + 1),
     "list": lambda y: y.tolist(),
@@ -262,13 +262,44 @@ def test_copies_share_the_elements() -> None:
         z + 1
 
 
-def test_results_that_arrays_have_are_computed_in_the_same_pass() -> None:
+@pytest.mark.parametrize(
+    ("function", "light"),
+    [(jnp.exp, False), (lambda x: x * 2 + 1 - x * x, False), (lambda x: x * 2, True)],
+    ids=["slow", "long", "light"],
+)
+def test_results_that_arrays_have_are_computed_in_the_same_pass(function: Function, light: bool) -> None:
+    """Light ones are computed again with the next result that needs them, and stay then."""
     x = numbers(20)
-    y = x * 2
-    z = (y + 1) * 3
-    z.block_until_ready()
+    y = function(x)
+    (y * 3).block_until_ready()
+    if light:
+        assert is_pending(y)
+        (y * 5).block_until_ready()
     assert not is_pending(y)
-    np.testing.assert_array_equal(y, np.asarray(x) * np.float32(2))
+    with override("eager_fusion", False):
+        assert_same_bits(y, function(ArrayImpl(x._value)))
+
+
+@pytest.mark.parametrize(
+    ("function", "axes", "stays"),
+    [
+        (lambda x: x * 2 + 1, None, True), (jnp.exp, None, False), (lambda x: x - 1, 0, True),
+        (lambda x: x + 1 + x * x * x, 0, False),
+    ],
+    ids=["light", "slow", "columns", "long"],
+)  # fmt: skip
+def test_a_reduction_keeps_elements_that_are_slow_or_reduced_again(function: Function, axes: Any, stays: bool) -> None:
+    if native.loops is None:
+        pytest.skip("NumPy computes all elements first")
+    x = numbers(20, 5)
+    y = function(pending.hold(fresh(x)))
+    first = y.sum(axes)
+    assert is_pending(y) == stays
+    assert_same_bits(y.sum(axes), first)
+    assert not is_pending(y)
+    fused, plain = with_and_without(lambda x: (function(x).sum(axes), function(x)), x)
+    assert_same_bits((first, y), plain)
+    assert_same_bits(fused, plain)
 
 
 def test_elements_that_nothing_refers_to_are_not_kept() -> None:
@@ -340,6 +371,15 @@ def test_expressions_are_bounded_in_the_bytes_that_they_keep() -> None:
         most = max(most, sum(elements(total).kept.values()))
     assert most <= pending.MOST_KEPT * 400
     np.testing.assert_array_equal(total, np.cumsum([np.asarray(numbers(100)), *[np.ones(100, np.float32)] * 50], 0)[-1])
+
+
+def test_an_operand_that_repeats_a_row_is_large() -> None:
+    row = jnp.broadcast_to(numbers(5), (4, 5))
+    y = row * numbers(5)
+    assert native.loops is None or is_pending(y)
+    np.testing.assert_array_equal(y, np.asarray(row) * np.asarray(numbers(5)))
+    with override("eager_fusion", False):
+        assert type((row * numbers(5))._host_value) is np.ndarray
 
 
 def test_small_arrays_and_numbers_are_computed_at_once() -> None:

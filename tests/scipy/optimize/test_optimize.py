@@ -200,7 +200,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: optimize.root(rosenbrock, B + 1j), DtypeError, "x0 must be real"),
     (lambda: optimize.root(lambda x: x[:1], B), ShapeError, "of the shape of x0"),
     (lambda: optimize.root(lambda x: x, B, method="x"), ArgumentError, "method must be 'newton' or 'broyden'"),
-    (lambda: optimize.least_squares(lambda x: x, B, method="trf"), ArgumentError, "method must be 'lm'"),
+    (lambda: optimize.least_squares(lambda x: x, B, method="trf"), ArgumentError, "method must be 'lm' or 'dogleg'"),
     (lambda: optimize.least_squares(lambda x: None, B), ShapeError, "must return an array of real numbers"),
 ]  # fmt: skip
 

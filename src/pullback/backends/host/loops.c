@@ -29,7 +29,7 @@ typedef void Reduction(const char *data, npy_intp stride, npy_intp rows, npy_int
                        npy_intp result_stride);
 
 enum {
-    MOST_OPERANDS = 3,
+    MOST_OPERANDS = 4,
     ALIGNMENT = 64, /* of buffers, in bytes */
     LANES = 32,     /* of a reduction */
     TAKEN = 4,      /* blocks of elements that a thread takes at once */
@@ -72,6 +72,9 @@ typedef struct Job {
     npy_intp blocks_of_a_row, blocks_of_a_stretch;
 } Job;
 
+/* A loop whose steps are independent: where operand and result share memory, they share each element. */
+#define EACH(i, n) INDEPENDENT for (npy_intp i = 0; i < (n); i++)
+
 /* The loops that NumPy lacks. -------------------------------------------------------------------------------------- */
 
 /* Selection: operands are a mask of one byte, the choice where it is true, and the other choice. */
@@ -82,15 +85,15 @@ typedef struct Job {
         const type *x = (const type *)a[1], *y = (const type *)a[2];                                        \
         type *out = (type *)a[3];                                                                           \
         if (strides[0] == 1 && strides[1] == sizeof(type) && strides[2] == sizeof(type)) {                  \
-            for (npy_intp i = 0; i < n; i++) out[i] = which[i] ? x[i] : y[i];                               \
+            EACH(i, n) out[i] = which[i] ? x[i] : y[i];                               \
         } else if (strides[0] == 1 && strides[1] == 0 && strides[2] == sizeof(type)) {                      \
             const type first = *x;                                                                          \
-            for (npy_intp i = 0; i < n; i++) out[i] = which[i] ? first : y[i];                              \
+            EACH(i, n) out[i] = which[i] ? first : y[i];                              \
         } else if (strides[0] == 1 && strides[1] == sizeof(type) && strides[2] == 0) {                      \
             const type second = *y;                                                                         \
-            for (npy_intp i = 0; i < n; i++) out[i] = which[i] ? x[i] : second;                             \
+            EACH(i, n) out[i] = which[i] ? x[i] : second;                             \
         } else {                                                                                            \
-            for (npy_intp i = 0; i < n; i++)                                                                \
+            EACH(i, n)                                                                \
                 out[i] = *(const uint8_t *)(a[0] + i * strides[0])                                          \
                              ? *(const type *)(a[1] + i * strides[1]) : *(const type *)(a[2] + i * strides[2]); \
         }                                                                                                   \
@@ -107,31 +110,32 @@ SELECT(select_8, uint64_t)
         const type *p = (const type *)a[0], *q = (const type *)a[1];                                        \
         type *out = (type *)a[2];                                                                           \
         if (strides[0] == sizeof(type) && strides[1] == sizeof(type)) {                                     \
-            for (npy_intp i = 0; i < n; i++) { const type x = p[i], y = q[i]; out[i] = expression; }        \
+            EACH(i, n) { const type x = p[i], y = q[i]; out[i] = expression; }        \
         } else if (strides[0] == sizeof(type) && strides[1] == 0) {                                         \
             const type y = *q;                                                                              \
-            for (npy_intp i = 0; i < n; i++) { const type x = p[i]; out[i] = expression; }                  \
+            EACH(i, n) { const type x = p[i]; out[i] = expression; }                  \
         } else {                                                                                            \
-            for (npy_intp i = 0; i < n; i++) {                                                              \
+            EACH(i, n) {                                                              \
                 const type x = *(const type *)(a[0] + i * strides[0]), y = *(const type *)(a[1] + i * strides[1]); \
                 out[i] = expression;                                                                        \
             }                                                                                               \
         }                                                                                                   \
     }
 /* The larger, or smaller, of two numbers by masks, without branches. NaN wins. Equal numbers have the same bits, or are
-   zeros: the larger zero is that without a sign, and the smaller that with it. */
+   zeros: the larger zero is that without a sign, and the smaller that with it. If the second is one number, a single
+   comparison decides: its sign tells which of two equal numbers, which may be zeros, is the result (`keeps`: the first). */
 typedef uint32_t MAY_ALIAS bits_f;
 typedef uint64_t MAY_ALIAS bits_d;
 #define EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                        \
     const bits first = -(bits)((x wins y) | (x != x)), same = -(bits)(x == y);                              \
     out[i] = (a & first) | (on_equal & ~first);
-#define EXTREME(name, type, bits, wins, on_equal)                                                           \
+#define EXTREME(name, type, bits, wins, on_equal, keeps)                                                    \
     WIDE static void name(char **args, npy_intp const *count, npy_intp const *strides, void *data) {        \
         npy_intp n = *count;                                                                                \
         const type *p = (const type *)args[0], *q = (const type *)args[1];                                  \
         bits *out = (bits *)args[2];                                                                        \
         if (strides[0] == sizeof(type) && strides[1] == sizeof(type)) {                                     \
-            for (npy_intp i = 0; i < n; i++) {                                                              \
+            EACH(i, n) {                                                              \
                 const type x = p[i], y = q[i];                                                              \
                 const bits a = ((const bits *)p)[i], b = ((const bits *)q)[i];                              \
                 EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                \
@@ -139,13 +143,15 @@ typedef uint64_t MAY_ALIAS bits_d;
         } else if (strides[0] == sizeof(type) && strides[1] == 0) {                                         \
             const type y = *q;                                                                              \
             const bits b = *(const bits *)q;                                                                \
-            for (npy_intp i = 0; i < n; i++) {                                                              \
-                const type x = p[i];                                                                        \
-                const bits a = ((const bits *)p)[i];                                                        \
-                EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                \
+            if (y != y) {                                                                                   \
+                EACH(i, n) out[i] = p[i] != p[i] ? ((const bits *)p)[i] : b;          \
+            } else if (keeps(y)) {                                                                          \
+                EACH(i, n) out[i] = !(y wins p[i]) ? ((const bits *)p)[i] : b;        \
+            } else {                                                                                        \
+                EACH(i, n) out[i] = !(y wins##= p[i]) ? ((const bits *)p)[i] : b;     \
             }                                                                                               \
         } else {                                                                                            \
-            for (npy_intp i = 0; i < n; i++) {                                                              \
+            EACH(i, n) {                                                              \
                 const char *s = args[0] + i * strides[0], *t = args[1] + i * strides[1];                    \
                 const type x = *(const type *)s, y = *(const type *)t;                                      \
                 const bits a = *(const bits *)s, b = *(const bits *)t;                                      \
@@ -153,10 +159,43 @@ typedef uint64_t MAY_ALIAS bits_d;
             }                                                                                               \
         }                                                                                                   \
     }
-EXTREME(maximum_f, float, bits_f, >, (b & (a | ~same)))
-EXTREME(maximum_d, double, bits_d, >, (b & (a | ~same)))
-EXTREME(minimum_f, float, bits_f, <, (b | (a & same)))
-EXTREME(minimum_d, double, bits_d, <, (b | (a & same)))
+EXTREME(maximum_f, float, bits_f, >, (b & (a | ~same)), signbit)
+EXTREME(maximum_d, double, bits_d, >, (b & (a | ~same)), signbit)
+EXTREME(minimum_f, float, bits_f, <, (b | (a & same)), !signbit)
+EXTREME(minimum_d, double, bits_d, <, (b | (a & same)), !signbit)
+/* The choice of a or b by a comparison of x with one number, without a mask in between. */
+#define CHOICE(name, type, bits, compared)                                                                  \
+    WIDE static void name(char **args, npy_intp const *count, npy_intp const *strides, void *data) {        \
+        const npy_intp n = *count, item = sizeof(type);                                                     \
+        const type *x = (const type *)args[0], y = *(const type *)args[1];                                  \
+        const bits *a = (const bits *)args[2], *b = (const bits *)args[3];                                  \
+        const int is_even = strides[0] == item && strides[1] == 0;                                          \
+        bits *out = (bits *)args[4];                                                                        \
+        if (is_even && strides[2] == item && strides[3] == item) {                                          \
+            EACH(i, n) out[i] = x[i] compared y ? a[i] : b[i];                                              \
+        } else if (is_even && strides[2] == item && strides[3] == 0) {                                      \
+            const bits other = *b;                                                                          \
+            EACH(i, n) out[i] = x[i] compared y ? a[i] : other;                                             \
+        } else if (is_even && strides[2] == 0 && strides[3] == item) {                                      \
+            const bits one = *a;                                                                            \
+            EACH(i, n) out[i] = x[i] compared y ? one : b[i];                                               \
+        } else {                                                                                            \
+            EACH(i, n) {                                                                                    \
+                const type p = *(const type *)(args[0] + i * strides[0]), q = *(const type *)(args[1] + i * strides[1]); \
+                out[i] = *(const bits *)(p compared q ? args[2] + i * strides[2] : args[3] + i * strides[3]); \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+#define CHOICES(name, compared)                                                                             \
+    CHOICE(name##_f, float, bits_f, compared)                                                               \
+    CHOICE(name##_d, double, bits_d, compared)
+CHOICES(if_less, <)
+CHOICES(if_less_equal, <=)
+CHOICES(if_greater, >)
+CHOICES(if_greater_equal, >=)
+CHOICES(if_equal, ==)
+CHOICES(if_not_equal, !=)
+
 /* The derivative of the larger, or smaller, of two numbers by the first: 1, 0, or 1/2 where they are equal. */
 BINARY(max_share_f, float, (float)(1 + ((x >= y) | (x != x)) - ((y >= x) | (y != y))) * 0.5f)
 BINARY(max_share_d, double, (double)(1 + ((x >= y) | (x != x)) - ((y >= x) | (y != y))) * 0.5)
@@ -186,9 +225,13 @@ DIVISION(u8, uint64_t, uint64_t, uint64_t, 0)
         const from *p = (const from *)a[0];                                                                 \
         to *out = (to *)a[1];                                                                               \
         if (strides[0] == sizeof(from)) {                                                                   \
-            for (npy_intp i = 0; i < n; i++) { const from x = p[i]; out[i] = expression; }                  \
+            EACH(i, n) { const from x = p[i]; out[i] = expression; }                  \
+        } else if (strides[0] == 0) {                                                                       \
+            const from x = *p;                                                                              \
+            const to same = expression;                                                                     \
+            EACH(i, n) out[i] = same;                                                                       \
         } else {                                                                                            \
-            for (npy_intp i = 0; i < n; i++) {                                                              \
+            EACH(i, n) {                                                              \
                 const from x = *(const from *)(a[0] + i * strides[0]);                                      \
                 out[i] = expression;                                                                        \
             }                                                                                               \
@@ -349,9 +392,12 @@ static char runs;
 #define REDUCTION_NAMES(name)                                                                               \
     {#name " f", name##_f, REDUCES}, {#name " d", name##_d, REDUCES},                                       \
         {"stacked " #name " f", stacked_##name##_f, STACKS}, {"stacked " #name " d", stacked_##name##_d, STACKS}
+#define CHOICE_NAMES(name) {#name " f", name##_f}, {#name " d", name##_d}
 #define DIVISION_NAMES(suffix) {"div " #suffix, div_##suffix}, {"rem " #suffix, rem_##suffix}
 static const Named OWN_LOOPS[] = {
     {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
+    CHOICE_NAMES(if_less), CHOICE_NAMES(if_less_equal), CHOICE_NAMES(if_greater), CHOICE_NAMES(if_greater_equal),
+    CHOICE_NAMES(if_equal), CHOICE_NAMES(if_not_equal),
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
@@ -615,7 +661,7 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
     step->arity = (int)PyTuple_GET_SIZE(positions) - 1;
     if (PyErr_Occurred()) return -1;
     if (!step->loop || step->arity < 1 || step->arity > MOST_OPERANDS) {
-        PyErr_SetString(PyExc_ValueError, "expected a loop of one to three operands");
+        PyErr_SetString(PyExc_ValueError, "expected a loop of one to four operands");
         return -1;
     }
     for (int k = 0; k <= step->arity; k++) {
@@ -845,21 +891,24 @@ static PyObject *align(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* Small operands of large results. --------------------------------------------------------------------------------- */
+/* Operands of large results. --------------------------------------------------------------------------------------- */
 
 static npy_intp least = (npy_intp)1 << 31; /* elements of a large array */
 
-/* Whether two values are arrays that are not large, and broadcast to one that is. */
+/* Whether two values are arrays that broadcast to a large one. Large arrays themselves are here if they were made by an
+   operation that is not elementwise, such as views that repeat a row. */
 static int is_spread(PyObject *x, PyObject *y) {
     if (!PyArray_Check(x) || !PyArray_Check(y)) return 0;
     PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
     const npy_intp m = PyArray_SIZE(a), n = PyArray_SIZE(b);
-    if (m >= least || n >= least || m * n < least) return 0;
+    if (m < least && n < least && m * n < least) return 0; /* both factors are below 2**31 */
     npy_intp size = 1;
     for (int i = PyArray_NDIM(a) - 1, j = PyArray_NDIM(b) - 1; i >= 0 || j >= 0; i--, j--) {
         const npy_intp p = i >= 0 ? PyArray_DIM(a, i) : 1, q = j >= 0 ? PyArray_DIM(b, j) : 1;
         if (p != q && p != 1 && q != 1) return 0;
-        size *= p > q ? p : q; /* at most m * n, below least squared */
+        if (p == 0 || q == 0) return 0;
+        const npy_intp both = p > q ? p : q;
+        size = both >= least || size * both >= least ? least : size * both; /* factors are at most 2**31 */
     }
     return size >= least;
 }
@@ -875,7 +924,7 @@ static PyObject *limit(PyObject *module, PyObject *size) {
 
 PyDoc_STRVAR(in_memory_doc, "in_memory(x, y)\n\n"
     "Return both values, if NumPy has to compute with them now; None if one has no elements, or if they are arrays that\n"
-    "are not large, and broadcast to one that is.");
+    "broadcast to a large one.");
 
 static PyObject *in_memory(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     if (count != 2) return PyErr_Format(PyExc_TypeError, "expected two values");
@@ -902,7 +951,7 @@ OPERATOR(lt, PyObject_RichCompare(args[0], args[1], Py_LT))
 OPERATOR(le, PyObject_RichCompare(args[0], args[1], Py_LE))
 OPERATOR(gt, PyObject_RichCompare(args[0], args[1], Py_GT))
 OPERATOR(ge, PyObject_RichCompare(args[0], args[1], Py_GE))
-#define OPERATOR_METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, "Python's operator; refuses small arrays whose result is large."}
+#define OPERATOR_METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, "Python's operator; refuses arrays whose result is large."}
 
 static PyMethodDef METHODS[] = {
     {"find", find, METH_VARARGS, find_doc},

@@ -27,6 +27,12 @@ ALONE = 8
 SHARE = 1 << 17
 """The elements, times operations, that are worth a thread: fewer take less time than it needs to wake up."""
 
+CHOICES: dict[Any, str] = {
+    np.less: "if_less", np.less_equal: "if_less_equal", np.greater: "if_greater", np.equal: "if_equal",
+    np.greater_equal: "if_greater_equal", np.not_equal: "if_not_equal",
+}  # fmt: skip
+"""The loops of the module that choose by a comparison with a number."""
+
 Loop = tuple[int, int]
 """The address of a loop, and that of its data."""
 Position = int
@@ -49,6 +55,7 @@ class Program:
         and None for the result of a step.
       steps: for each its loop, and the positions of its operands and of its result.
       numbers: the values that are operands without a dtype of their own: the position, the operand's index, the dtype.
+      tests: for each value that is a comparison with a number, the loop that chooses by it, and the two operands.
     """
 
     def __init__(self, ndim: int = 2) -> None:
@@ -57,6 +64,7 @@ class Program:
         self.sources: list[Any] = []
         self.steps: list[Step] = []
         self.numbers: list[tuple[Position, int, np.dtype[Any]]] = []
+        self.tests: dict[Position, tuple[str, tuple[Position, Position]]] = {}
 
     def value(self, dtype: np.dtype[Any], source: Any = None) -> Position:
         """Add a value; return its position."""
@@ -82,7 +90,22 @@ class Program:
             raise Untranslatable
         result = self.value(dtype)
         self.steps.append((loop, (*positions, result)))
+        if function in CHOICES and type(operands[1]) is Number and self.dtypes[positions[0]].char in "fd":
+            self.tests[result] = f"{CHOICES[function]} {self.dtypes[positions[0]].char}", (positions[0], positions[1])
         return result
+
+    def prune(self, written: set[Position]) -> None:
+        """Drop the steps whose results nobody reads.
+
+        Args:
+          written: the positions of the values that steps write to arrays.
+        """
+        read, steps = set(written), []
+        for step in reversed(self.steps):
+            if step[1][-1] in read:
+                read.update(step[1][:-1])
+                steps.append(step)
+        self.steps = steps[::-1]
 
     def reduced(self, kind: str, x: Position, of_rows: bool) -> Position:
         """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result."""
@@ -238,7 +261,7 @@ def _sign(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
 
 def _logistic(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
     exp = program.apply(np.exp, dtype, program.apply(np.negative, dtype, x))
-    return program.apply(np.reciprocal, dtype, program.apply(np.add, dtype, exp, Number(1)))
+    return program.apply(np.true_divide, dtype, Number(1), program.apply(np.add, dtype, exp, Number(1)))
 
 
 def _logistic_slope(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
@@ -248,7 +271,7 @@ def _logistic_slope(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
 
 
 def _rsqrt(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
-    return program.apply(np.reciprocal, dtype, program.apply(np.sqrt, dtype, x))
+    return program.apply(np.true_divide, dtype, Number(1), program.apply(np.sqrt, dtype, x))
 
 
 def _square(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
@@ -310,6 +333,9 @@ def _select(program: Program, dtype: np.dtype[Any], which: Any, *cases: Any) -> 
         raise Untranslatable
     _check_dtypes(program, dtype, cases)
     no, yes = (x if type(x) is int else program.number(x, dtype) for x in cases)
+    test = program.tests.get(which)
+    if test is not None and program.dtypes[test[1][0]].itemsize == dtype.itemsize:
+        return program.apply(test[0], dtype, *test[1], yes, no)
     return program.apply(f"select {dtype.itemsize}", dtype, which, yes, no)
 
 
@@ -426,7 +452,7 @@ def planned(
       shape: that of all results.
       operations: the operations, each after those on whose results it depends.
       operands: those of the expression.
-      kept: the indices of the operations whose results are kept.
+      kept: the indices of the operations whose results are kept; none only if something is reduced.
       axes: the first of the axes that are reduced, and the one after the last; None, if nothing is.
       kind: "", or the kind of the reduction of the last result, as in :func:`reduce_rows`.
 
@@ -456,9 +482,10 @@ def planned(
             return None
         pieces = program.reduced(kind, results[-1], axes[1] == len(shape))
         written.add(pieces)
+    program.prune(written)
     read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
-    end = next(k for k, (_, positions) in enumerate(program.steps) if positions[-1] == outs[-1])
-    plan.free = [i for i in arrays if read.get(given[i], -1) <= end]
+    end = next((k for k, (_, positions) in enumerate(program.steps) if outs and positions[-1] == outs[-1]), -1)
+    plan.free = [i for i in arrays if outs and read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
     plan.arrays = []
     for i, view in zip(arrays, views, strict=True):

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.host import aligned, native, reductions
+from pullback.backends.host.blocks import Index, block_of, blocks_along, collapsed, flattened
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
 from pullback.backends.host.rules import (
@@ -61,6 +61,9 @@ MOST_ELEMENTS = 1 << 32
 """Larger results are computed at once: they may not fit into memory, which the operation says, not its reader."""
 MOST_STEPS = 32
 """The most operations of an expression."""
+MOST_PASSED = 3
+"""The most operations, none of them slow, whose elements are not kept when they are first computed as a part of another
+expression, or for a reduction. To compute them once more, if anybody reads them, takes no longer than to write them."""
 MOST_KEPT = 2
 """The most bytes of the operands of an expression, as a multiple of those of its result."""
 
@@ -76,8 +79,6 @@ else:
 
 
 _new = object.__new__
-Index = tuple[int | slice, ...]
-"""The index of a block: integers for the first axes, and a slice of the next."""
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -113,17 +114,18 @@ class Pending:
       members: the identities of the pending elements that the elements depend on, and their own.
       kept: the bytes of each array in memory that they depend on, by its identity.
       known: the elements, or None.
+      passed: whether the elements were computed and not kept.
       holder: a weak reference to the ``Absent`` of the array that has the elements.
     """
 
-    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "operation", "params", "shape")
+    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "operation", "params", "passed", "shape")
 
     operation: Operation
     params: dict[str, Any]
     holder: weakref.ref[Absent]
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], known: Any = None) -> None:
-        self.shape, self.dtype, self.known = shape, dtype, known
+        self.shape, self.dtype, self.known, self.passed = shape, dtype, known, False
         self.operands: tuple[Any, ...] = ()
         self.members: set[int] = set()
         self.kept: dict[int, int] = {}
@@ -242,7 +244,7 @@ def _computed(primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any
 
 
 def are_spread(args: Sequence[Any]) -> bool:
-    """Whether operands are two arrays in NumPy's memory that are not large, and broadcast to one that is."""
+    """Whether operands are two arrays in NumPy's memory that broadcast to a large one."""
     if native.loops is None or len(args) != 2 or any(type(x) is not ArrayImpl for x in args):
         return False
     x, y = [x._host_value for x in args]
@@ -491,18 +493,27 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
     if native.loops is None:
         return False, None
     uses = _uses(steps)
-    kept = _kept(steps, uses)
+    passes = axes is not None and _are_passed(steps)
+    kept = [] if passes else _kept(steps, uses)
     operands, structure, strides = _structure(steps)
     root = steps[-1][0]
     plan = _plan(structure, strides, tuple(kept), axes, kind)
     if plan is None:
         return False, None
     outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
-    outs.append(_released(kept, operands, plan.free, steps, uses))
+    if not passes:
+        outs.append(_released(kept, operands, plan.free, steps, uses))
     pieces = plan.run(operands, outs)
+    for node, _ in steps if passes else ():
+        node.passed = node.is_needed()
     for k, out in zip(kept, outs, strict=True):
         steps[k][0].learn(out)
     return True, pieces
+
+
+def _are_passed(steps: list[Step]) -> bool:
+    """Whether a reduction of the last of some pending elements keeps none of them: they stay pending."""
+    return len(steps) <= MOST_PASSED and not any(node.operation.is_slow or node.passed for node, _ in steps)
 
 
 Structure = tuple[tuple[Operation, tuple[int, ...]], ...]
@@ -574,16 +585,23 @@ def _uses(steps: list[Step]) -> Mapping[int, int]:
 def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
     """Return the indices of the pending elements of an expression that stay once they are computed.
 
-    They are those that an array has, those of slow operations that another expression needs, and the last.
+    They are the last; those of slow operations that another expression needs; and those that an array has, except light
+    ones at the first time: what a tape refers to is mostly read once more, as part of another expression, or never.
 
     Args:
       steps: the expression.
       uses: its ``_uses``.
     """
-    kept = []
-    for k, (node, _) in enumerate(steps):
-        if k == len(steps) - 1 or node.is_needed() or (node.operation.is_slow and _is_used_elsewhere(node, uses)):
+    kept: list[int] = []
+    costs: dict[int, int] = {}
+    for k, (node, operands) in enumerate(steps):
+        cost = MOST_PASSED + 1 if node.operation.is_slow else 1
+        cost += sum([costs.get(id(x), 0) for x in operands])
+        stays = node.is_needed() and (cost > MOST_PASSED or node.passed)
+        if k == len(steps) - 1 or stays or (node.operation.is_slow and _is_used_elsewhere(node, uses)):
             kept.append(k)
+        else:
+            costs[id(node)], node.passed = cost, node.is_needed()
     return kept
 
 
@@ -646,7 +664,7 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
 
 def _evaluate_whole(steps: list[Step]) -> None:
     """Compute each of a few pending elements on whole arrays."""
-    kept = set(_kept(steps, _uses(steps)))
+    kept = set(_kept(steps, _uses(steps))) | {k for k, (node, _) in enumerate(steps) if node.is_needed()}
     found: dict[int, Any] = {}
     for k, (node, operands) in enumerate(steps):
         values = [found[id(x)] if id(x) in found else x.known if type(x) is Pending else x for x in operands]
@@ -664,15 +682,15 @@ def _evaluate_by_blocks(steps: list[Step]) -> None:
     index = {id(x): i for i, x in enumerate([*leaves, *[node for node, _ in steps]])}
     outs = [np.empty(node.shape, node.dtype) if k in kept else None for k, (node, _) in enumerate(steps)]
     program, scratch = _program(steps, index, [out is None for out in outs])
-    arrays = [_collapsed(x.known if type(x) is Pending else x) for x in leaves]
-    shape, arrays, views = _flattened(root.shape, arrays, outs)
+    arrays = [collapsed(x.known if type(x) is Pending else x) for x in leaves]
+    shape, arrays, views = flattened(root.shape, arrays, outs)
     axis, most = _divided(shape, root.dtype.itemsize)
-    blocks, rest = list(_blocks(shape, axis, most)), shape[axis + 1 :]
+    blocks, rest = list(blocks_along(shape, axis, most)), shape[axis + 1 :]
 
     def compute(blocks: Sequence[Index]) -> None:
         buffers = [np.empty((most, *rest), dtype) for dtype in scratch]
         for block in blocks:
-            values = [_block_of(x, block, len(shape)) for x in arrays] + [None] * len(steps)
+            values = [block_of(x, block, len(shape)) for x in arrays] + [None] * len(steps)
             rows = min(most, shape[axis] - block[axis].start)  # type: ignore[union-attr]
             for (function, params, operands, result, buffer), view in zip(program, views, strict=True):
                 given = [values[i] for i in operands]
@@ -742,48 +760,9 @@ def _ufunc_of(rule: Any, dtype: np.dtype[Any]) -> np.ufunc | None:
     return UFUNCS.get(rule) or (FLOAT_UFUNCS.get(rule) if dtype.kind == "f" else None)
 
 
-def _collapsed(x: Any) -> Any:
-    """Return an array that repeats one element of memory, by broadcasting, as that element; others unchanged."""
-    return x[(0,) * x.ndim] if type(x) is np.ndarray and x.size and not any(x.strides) else x
-
-
-def _flattened(shape: tuple[int, ...], arrays: list[Any], outs: list[Any]) -> tuple[tuple[int, ...], list[Any], Any]:
-    """Give all arrays one axis, if those that are not scalars have the shape and are contiguous; return the new shape.
-
-    Args:
-      shape: that of the results.
-      arrays: the operands, which broadcast to ``shape``.
-      outs: the arrays for the results, or None.
-    """
-    if not all(not np.ndim(x) or (x.shape == shape and x.flags.c_contiguous) for x in arrays):
-        return shape, arrays, outs
-    flat = [x.reshape(-1) if np.ndim(x) else x for x in arrays]
-    return (math.prod(shape),), flat, [None if x is None else x.reshape(-1) for x in outs]
-
-
 def _divided(shape: tuple[int, ...], itemsize: int) -> tuple[int, int]:
     """Return the axis along which arrays are divided into blocks of about ``BLOCK`` bytes, and the rows of a block."""
     axis, items = len(shape) - 1, BLOCK // itemsize
     while axis and math.prod(shape[axis:]) < items:
         axis -= 1
     return axis, max(1, min(shape[axis], items // math.prod(shape[axis + 1 :])))
-
-
-def _blocks(shape: tuple[int, ...], axis: int, rows: int) -> Iterator[Index]:
-    """The indices of the blocks of an array: a position on each axis before ``axis``, and ``rows`` positions on it."""
-    for outer in product(*map(range, shape[:axis])):
-        for start in range(0, shape[axis], rows):
-            yield (*outer, slice(start, start + rows))
-
-
-def _block_of(x: Any, block: Index, ndim: int) -> Any:
-    """Return the elements of a block of ``x``, a number or an array that broadcasts to ``ndim`` axes."""
-    missing = ndim - np.ndim(x)
-    if missing == ndim:
-        return x
-    index = [
-        part if x.shape[axis - missing] > 1 else slice(None) if type(part) is slice else 0
-        for axis, part in enumerate(block)
-        if axis >= missing
-    ]
-    return x[tuple(index)]

@@ -48,6 +48,15 @@
 #define PAUSE() atomic_signal_fence(memory_order_seq_cst)
 #endif
 
+/* Before a loop: no step reads what an earlier one wrote. */
+#ifdef PULLBACK_MICROSOFT
+#define INDEPENDENT __pragma(loop(ivdep))
+#elif defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && !defined(PULLBACK_WINDOWS)
 #if __GNUC__ >= 12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from pullback.control.solves import custom_linear_solve
@@ -14,9 +15,10 @@ from pullback.numpy.promotion import inexact_operand, operand, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.linalg.lapack import product
 from pullback.primitives.reductions import reduce_sum
+from pullback.scipy.sparse.linalg.entries import Entries, entries_of, is_scipy_sparse
 from pullback.scipy.vectors import Vectors
 from pullback.transforms.autodiff.grad import linear_transpose
-from pullback.transforms.autodiff.tracing import eval_shape
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct, eval_shape
 from pullback.transforms.functions.arguments import as_weak
 
 Function = Callable[[Any], Any]
@@ -54,6 +56,9 @@ def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
     """Return a function that multiplies by ``a``, and ``a`` as a matrix, or None if it is a function."""
     if callable(a):
         return a, None
+    if is_scipy_sparse(a):
+        entries = entries_of(name, a, what, square=False)
+        return partial(_times, entries), ShapeDtypeStruct(entries.shape, entries.data.dtype)
     if hasattr(type(a), "__matmul__") and not any(hasattr(a, n) for n in ("dtype", "__array__", "__jax_array__")):
         return lambda x: a @ x, None
     is_array = isinstance(getattr(a, "shape", None), tuple)
@@ -66,6 +71,11 @@ def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
     if len(a.shape) != 2:
         raise ShapeError(f"{name}: {what} must be a matrix, got shape {a.shape}")
     return lambda x: a @ x, a
+
+
+def _times(a: Entries, x: Any) -> Any:
+    dtype = dtypes.result_type(a.data.dtype, x.dtype)
+    return a.of(dtype).times(ops.convert_element_type(x, dtype))
 
 
 class System:

@@ -1,0 +1,34 @@
+"""The page of functions for science is that of the recorded results, whose errors are small."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.science.__main__ import PARTS
+from benchmarks.science.measure import checks
+from benchmarks.science.page import COLUMNS, PAGE, page, recorded
+from benchmarks.science.rows import Row
+from pullback.core.config import enable_x64
+
+ROWS = {row.name: row for part in PARTS for row in part.rows}
+LIMITS = {"value": 1e-11, "forward": 1e-6, "reverse": 1e-9, "second": 1e-5, "batch": 1e-11, "compiled": 1e-10}
+
+
+def test_the_page_has_the_recorded_results_of_every_row() -> None:
+    results = recorded()
+    assert sorted(results) == sorted(ROWS)
+    assert PAGE.read_text(encoding="utf-8") == page(PARTS, results)
+    for name, found in results.items():
+        for column in COLUMNS:
+            assert found.get(column, 0.0) <= LIMITS[column], (name, column)
+        assert ("second" in found) == ROWS[name].second
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROWS)
+def test_the_errors_are_small_here_too(name: str) -> None:
+    row: Row = ROWS[name]
+    with enable_x64():
+        found = checks(row)
+    for column, error in found.items():
+        assert error <= LIMITS[column], column
