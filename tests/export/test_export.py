@@ -461,7 +461,7 @@ print(pullback.eval_shape(lambda x: pullback.numpy.asarray(x.shape[0]) * 2, read
 
 
 @tree_util.register_pytree_node_class
-class Labelled:
+class CheckedLabels:
     """An array with a label for each element, which its class checks."""
 
     def __init__(self, array, labels):
@@ -477,13 +477,13 @@ class Labelled:
 
 
 export.register_pytree_node_serialization(
-    Labelled, serialized_name="Labelled", serialize_auxdata=lambda labels: " ".join(labels).encode(),
+    CheckedLabels, serialized_name="CheckedLabels", serialize_auxdata=lambda labels: " ".join(labels).encode(),
     deserialize_auxdata=lambda data: tuple(data.decode().split()),
 )  # fmt: skip
 
 
 def test_no_node_is_made_to_write_or_read_a_structure():
-    given = {"k": Labelled(np.arange(3.0, dtype=np.float32), ("a", "b", "c"))}
+    given = {"k": CheckedLabels(np.arange(3.0, dtype=np.float32), ("a", "b", "c"))}
     exported = export.export(jit(lambda x: (x, [x["k"].array])))(given)
     again = export.deserialize(exported.serialize())
     assert (again.in_tree, again.out_tree) == (exported.in_tree, exported.out_tree)

@@ -158,7 +158,7 @@ def test_a_batch_may_be_one_matrix_repeated() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("helpers", [0, 1, 2, 3, 7])
 def test_parts_of_a_product_are_the_product(helpers: int, dtype: str) -> None:
-    if not blas._is_ready():
+    if not blas.is_ready():
         pytest.skip("NumPy multiplies")
     for (m, n), batch in itertools.product(((400, 300), (300, 401), (1, 5000), (5000, 1)), (1, 2, 5)):
         x, y = np.ones((batch, m, 60), dtype), np.ones((batch, 60, n), dtype)
@@ -171,7 +171,7 @@ def test_parts_of_a_product_are_the_product(helpers: int, dtype: str) -> None:
 
 
 def test_the_module_refuses_what_is_not_a_product() -> None:
-    if not blas._is_ready():
+    if not blas.is_ready():
         pytest.skip("NumPy multiplies")
     x, out = np.ones((3, 4, 4)), np.ones((3, 4, 4))
     cases: list[tuple[Any, Any, Any]] = [
@@ -226,7 +226,7 @@ def test_products_need_no_scipy_and_are_the_same_on_threads() -> None:
 
 
 def test_without_the_module_numpy_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blas, "_is_ready", lambda: False)
+    monkeypatch.setattr(blas, "is_ready", lambda: False)
     x = np.ones((60, 60), np.float32)
     assert (blas.dot(x, x) == 60).all()
     assert (blas.matmul(np.stack([x, x]), np.stack([x, x])) == 60).all()

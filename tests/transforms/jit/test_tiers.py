@@ -441,7 +441,7 @@ def test_expected_times_of_the_compiler_follow_what_was_seen(monkeypatch: pytest
 
 
 def test_products_of_numpy_take_one_thread_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blas, "_is_ready", lambda: False)
+    monkeypatch.setattr(blas, "is_ready", lambda: False)
     libraries = blas.libraries()
     if not libraries:
         pytest.skip("NumPy has another library")

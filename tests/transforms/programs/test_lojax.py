@@ -441,3 +441,11 @@ def test_a_type_lacks_methods() -> None:
         register_hitype(Value, None)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="'Bare' object has no attribute 'nothing'"):
         Bare().nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("option", ["in_shardings", "out_shardings"])
+def test_shardings_are_for_arrays(option: str) -> None:
+    mesh = pb.make_mesh((1,), ("i",))
+    value = Rounded(jnp.ones((4, 2), BYTE), jnp.ones(4))
+    with pytest.raises(errors.UnsupportedArgumentError, match="in_shardings and out_shardings are for arrays, but"):
+        jit(lambda x: x, **{option: pb.NamedSharding(mesh, P("i"))})(value)

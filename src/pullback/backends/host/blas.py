@@ -64,7 +64,7 @@ def product(x: Any, y: Any) -> Any:
 def matmul(x: Any, y: Any) -> Any:
     """Return ``np.matmul(x, y)`` of arrays with the same axes of a batch, of one dtype for which BLAS has routines."""
     products = x.size * y.shape[-1]
-    if products < LEAST or x.shape[-1] != y.shape[-2] or native.loops is None or not _is_ready():
+    if products < LEAST or x.shape[-1] != y.shape[-2] or native.loops is None or not is_ready():
         return np.matmul(x, y)
     out = np.empty((*x.shape[:-1], y.shape[-1]), x.dtype)
     helpers = min(cores() - 1, products // SHARE, MOST_HELPERS)
@@ -83,15 +83,20 @@ def _dot_of_long(x: Any, y: Any) -> Any:
 
 
 @cache
-def _is_ready() -> bool:
+def library() -> Any:
+    """The library that multiplies NumPy's matrices, in the namespace of the extension module that uses it."""
+    return ctypes.CDLL(_numpy_extension())
+
+
+@cache
+def is_ready() -> bool:
     """Whether the module in C is there, and multiplies: for that NumPy has to bring an OpenBLAS of 64-bit integers."""
     if native.loops is None:
         return False
     try:
-        library = ctypes.CDLL(_numpy_extension())
         names = [f"scipy_cblas_{letter}{name}64_" for name in ("gemm", "gemv") for letter in "sdcz"]
         names += [f"scipy_openblas_{verb}_num_threads64_" for verb in ("get", "set")]
-        functions = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+        functions = [ctypes.cast(getattr(library(), name), ctypes.c_void_p).value for name in names]
     except (OSError, AttributeError):
         return False
     native.loops.use_blas(tuple(functions))
@@ -106,7 +111,7 @@ Threads = tuple[Callable[[], int], Callable[[int], None]]
 
 def libraries() -> list[Threads]:
     """The library of OpenBLAS whose threads multiply: NumPy's, unless the module in C does."""
-    found = None if _is_ready() else threads_of(_numpy_extension())
+    found = None if is_ready() else threads_of(_numpy_extension())
     return [] if found is None else [found]
 
 

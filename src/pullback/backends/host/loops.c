@@ -961,6 +961,7 @@ static PyMethodDef METHODS[] = {
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
+    {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},
     {"loops_go_on", loops_go_on, METH_O, loops_go_on_doc},
     {"taking", taking, METH_NOARGS, taking_doc},

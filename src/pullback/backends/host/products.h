@@ -34,8 +34,20 @@ typedef struct Product {
 static void *gemm[4], *gemv[4];
 static int (*get_threads)(void);
 static void (*set_threads)(int);
-static int multiplying, threads_before; /* how many calls have set one thread, and how many there were; under Python's lock */
+static int multiplying, threads_before; /* how many calls have one thread set, and how many there were; under Python's lock */
 static int forked_within; /* whether this process is the child of a fork during such a call: its number of threads is one */
+
+/* Let NumPy's library use one thread, until as many calls of `use_threads_again`. */
+static void use_one_thread(void) {
+    if (multiplying++ > 0) return;
+    if (!forked_within) threads_before = get_threads();
+    forked_within = 0;
+    if (threads_before > 1) set_threads(1);
+}
+
+static void use_threads_again(void) {
+    if (multiplying > 0 && --multiplying == 0 && threads_before > 1) set_threads(threads_before);
+}
 
 static void forget_products(void) {
     forked_within |= multiplying > 0;
@@ -174,11 +186,7 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
     npy_intp count = PyArray_SIZE(out) / (product.m * product.n);
     divide_product(&product, count, job.most_helpers + 1);
     job.blocks = count * product.parts;
-    if (multiplying++ == 0) {
-        if (!forked_within) threads_before = get_threads();
-        forked_within = 0;
-        if (threads_before > 1) set_threads(1);
-    }
+    use_one_thread();
     if (count * product.m * product.n * product.k > LOCKED) {
         Py_BEGIN_ALLOW_THREADS
         share(&job);
@@ -186,8 +194,20 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
     } else {
         share(&job);
     }
-    if (--multiplying == 0 && threads_before > 1) set_threads(threads_before);
+    use_threads_again();
     Py_RETURN_TRUE;
+}
+
+PyDoc_STRVAR(alone_doc, "alone(begins)\n\n"
+    "Let the library of `use_blas` use one thread in all calls, from a call with True to the one with False.");
+
+static PyObject *alone(PyObject *module, PyObject *begins) {
+    int truth = PyObject_IsTrue(begins);
+    if (truth < 0) return NULL;
+    if (get_threads == NULL) return PyErr_Format(PyExc_RuntimeError, "alone is for after use_blas");
+    if (truth) use_one_thread();
+    else use_threads_again();
+    Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(use_blas_doc, "use_blas(functions)\n\n"

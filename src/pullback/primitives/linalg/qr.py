@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import alone
 from pullback.core import dtypes
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
@@ -75,6 +77,10 @@ def _qr_host(x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
     k, n = results[0][0][-1], x.shape[-1]
     if x.ndim > 2 or k > n:
         return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+    with suppress(np.linalg.LinAlgError):  # of NaNs
+        found = alone.qr(x, k)
+        if found is not None:
+            return found
     # SciPy's routine takes half the time of NumPy's for 64 by 64, which computes in double precision.
     factors, taus, *_ = host_routine("lapack", "geqrf", x.dtype)(x, lwork=BLOCK * n)
     name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import alone
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
 from pullback.core.dims import any_symbolic
@@ -140,6 +141,9 @@ TALL = 8
 
 
 def _svd_of_one(x: Any, full_matrices: bool, vectors: bool = True) -> Any:
+    found = alone.svd(x, full_matrices, vectors)
+    if found is not None:
+        return (*found, None, None)[:3]
     # SciPy's routine takes two thirds of the time of NumPy's for 64 by 64, which computes in double precision.
     routine = host_routine("lapack", "gesdd", x.dtype)
     u, s, vh, failed = routine(x, full_matrices=full_matrices, compute_uv=vectors)

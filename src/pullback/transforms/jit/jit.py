@@ -20,7 +20,7 @@ from pullback.core.annotations import PyTree
 from pullback.core.arguments import flag, require_function
 from pullback.core.array import ArrayImpl, CommittedArray, DeletedArray, Signature, delete, fresh, signature_of, typeof
 from pullback.core.config import TIERS, config
-from pullback.core.errors import ArgumentError, TracingForbiddenError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.refs import AbstractRef
 from pullback.core.registry import OwnsPrograms
@@ -36,7 +36,7 @@ from pullback.transforms.jit.compiler_hints import CompilerEffortLevel, Inline
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
-from pullback.transforms.jit.placements import in_placements, out_placements, typed_by_placements
+from pullback.transforms.jit.placements import in_placements, only_for_arrays, out_placements, typed_by_placements
 from pullback.transforms.jit.stages import Compiled, Lowered, Traced, donate
 from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
@@ -205,10 +205,7 @@ class JitFunction(_Function, Generic[P, R]):
         traced = self._trace(call, list(map(typeof, leaves)))
         of_arrays = self._options.in_placements is not None or self._options.out_placements is not None
         if of_arrays and has_user_types([*traced.in_avals, *traced.out_avals]):
-            raise UnsupportedArgumentError(
-                f"jit of {name_of(self._fun)}: in_shardings and out_shardings are for arrays, but there are values of "
-                "users' types among the arguments or results; shard their arrays instead"
-            )
+            raise only_for_arrays(self._fun)
         if self._options.in_placements is not None:
             placements = in_placements(call, traced.in_avals)
             leaves = [constrained(x, p, "jit") for x, p in zip(leaves, placements, strict=True)]

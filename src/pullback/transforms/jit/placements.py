@@ -10,9 +10,10 @@ from pullback.backends.devices import devices
 from pullback.backends.devices.meshes import Mesh, current_mesh
 from pullback.backends.devices.shardings import NamedSharding, between
 from pullback.core import tree
-from pullback.core.errors import ArgumentError
+from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import HiType
 from pullback.primitives.explicit_shardings import reshard_p
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.jit_arguments import Call
@@ -41,8 +42,18 @@ def in_placements(call: Call, avals: Sequence[ShapedArray]) -> list[Any]:
         raise ArgumentError(f"{who}: they apply to positional arguments, but got by keyword: {', '.join(call.kwargs)}")
     placements: list[Any] = requested.of(call.args, who, "the positional arguments")
     for i, (placement, aval) in enumerate(zip(placements, avals, strict=False)):
+        if isinstance(aval, HiType):
+            raise only_for_arrays(call.fun)
         check_fits(placement, aval.shape, f"{who}, {call.arg_name(i)}")
     return placements
+
+
+def only_for_arrays(fun: Any) -> UnsupportedArgumentError:
+    """Return the error for shardings of a function that takes or returns values of users' types."""
+    return UnsupportedArgumentError(
+        f"jit of {name_of(fun)}: in_shardings and out_shardings are for arrays, but there are values of users' types "
+        "among the arguments or results; shard their arrays instead"
+    )
 
 
 def requested_or_actual(requested: Sequence[Any], actual: Sequence[Any]) -> list[Any]:

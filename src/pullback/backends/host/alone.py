@@ -1,0 +1,117 @@
+"""Decompositions of small matrices by the LAPACK that NumPy brings, on one thread.
+
+A decomposition consists of many short products. OpenBLAS divides each among its threads, which wait for each other
+after each: on an AMD EPYC with two cores, float32, the singular values of 128 by 128 take SciPy's library 1,760
+microseconds, and 575 on one thread; singular values and vectors of 64 by 64 take 460 and 320. Compiled programs use
+SciPy's library too, whose number of threads therefore stays as it is. NumPy's is used by eager code alone.
+
+Without the module in C, or where NumPy brings another library, functions return None, and SciPy decomposes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host import blas, native
+
+LEAST, MOST = 48, 192
+"""The fewest and the most rows and columns: fewer are decomposed by one thread of SciPy's library anyway, and of more
+several threads are as quick."""
+
+_BY_COLUMNS = 102  # the number of LAPACKE
+_PREFIXES = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+def svd(x: Any, full_matrices: bool, vectors: bool) -> list[Any] | None:
+    """Decompose a finite matrix; return its singular values, and with ``vectors`` the left and the right vectors.
+
+    Raises:
+      LinAlgError: the iteration does not converge.
+    """
+    routine = _routine("gesdd", "gesdd", x)
+    if routine is None:
+        return None
+    m, n = x.shape
+    k = min(m, n)
+    rows, columns = ((m, n) if full_matrices else (k, k)) if vectors else (1, 1)
+    s = np.empty(k, x.real.dtype)
+    left, right = _by_columns(m if vectors else 1, rows, x), _by_columns(columns, n if vectors else 1, x)
+    job = (b"A" if full_matrices else b"S") if vectors else b"N"
+    copied = np.array(x, order="F")
+    _call(routine, ctypes.c_char(job), m, n, copied, m, s, left, len(left), right, len(right))
+    return [s, left, right] if vectors else [s]
+
+
+def eigh(x: Any, vectors: bool) -> list[Any] | None:
+    """Decompose a finite Hermitian matrix; return its eigenvalues, and with ``vectors`` the eigenvectors.
+
+    Only the lower triangle is read.
+
+    Raises:
+      LinAlgError: the iteration does not converge.
+    """
+    routine = _routine("syevd", "heevd", x)
+    if routine is None:
+        return None
+    w, v = np.empty(len(x), x.real.dtype), np.array(x, order="F")
+    _call(routine, ctypes.c_char(b"V" if vectors else b"N"), ctypes.c_char(b"L"), len(x), v, len(x), w)
+    return [w, v] if vectors else [w]
+
+
+def qr(x: Any, k: int) -> list[Any] | None:
+    """Return the first ``k`` columns of Q, at most as many as ``x`` has, and the first ``k`` rows of R.
+
+    Raises:
+      LinAlgError: an element is NaN.
+    """
+    reflect, build = _routine("geqrf", "geqrf", x), _routine("orgqr", "ungqr", x)
+    if reflect is None or build is None:
+        return None
+    (m, n), factors = x.shape, np.array(x, order="F")
+    taus = np.empty(min(m, n), x.dtype)
+    _call(reflect, m, n, factors, m, taus)
+    r = np.triu(factors[:k])
+    q = factors[:, :k]
+    _call(build, m, k, len(taus), q, m, taus)
+    return [q, r]
+
+
+def _by_columns(rows: int, columns: int, like: Any) -> Any:
+    return np.empty((rows, columns), like.dtype, order="F")
+
+
+def _routine(real: str, complex_: str, x: Any) -> Any:
+    """Return the routine for a matrix; None if the library has none, or the matrix is too small or too large for it."""
+    if native.loops is None or min(x.shape) < LEAST or max(x.shape) > MOST:
+        return None
+    return _found(_PREFIXES[x.dtype.char] + (complex_ if x.dtype.kind == "c" else real))
+
+
+@cache
+def _found(name: str) -> Any:
+    routine = getattr(blas.library(), f"scipy_LAPACKE_{name}64_", None) if blas.is_ready() else None
+    if routine is not None:
+        routine.restype = ctypes.c_int64
+    return routine
+
+
+def _call(routine: Any, *args: Any) -> None:
+    """Call a routine of LAPACKE for matrices that lie by columns, on one thread.
+
+    Raises:
+      LinAlgError: the routine reports failure, or refuses NaNs.
+    """
+    assert native.loops is not None
+    given = [ctypes.c_void_p(x.ctypes.data) if type(x) is np.ndarray else x for x in args]
+    given = [ctypes.c_int64(x) if type(x) is int else x for x in given]
+    native.loops.alone(True)
+    try:
+        failed = routine(_BY_COLUMNS, *given)
+    finally:
+        native.loops.alone(False)
+    if failed:
+        raise np.linalg.LinAlgError
