@@ -43,12 +43,15 @@ def fitted(lib: Any, loss: Any, args: Sequence[Any], target: float) -> tuple[Any
 
     Return the function, its temporaries and the budget; or why there is none.
     """
-    budget = int(target)
+    budget, least = int(target), 0
     for _ in range(ATTEMPTS):
         try:
             step, found = compiled(lib, lib.value_and_grad(loss, memory=budget), args)
         except lib.errors.MemoryBudgetError as error:
-            return f"least {error.least}"
+            if least:
+                return f"least {least}"
+            budget = least = error.least  # the compiler may count less than is predicted
+            continue
         if found <= target:
             return step, found, budget
         budget = int(0.985 * budget * target / found)

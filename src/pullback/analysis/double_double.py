@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import decimal
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from pullback.analysis.one_pass import in_one_pass
 
 
 class Two(NamedTuple):
@@ -62,17 +65,33 @@ def _split(a: Any) -> tuple[Any, Any]:
 
 def two_prod(a: Any, b: Any) -> tuple[Any, Any]:
     """Return the product of doubles, and its rounding error; of huge and tiny numbers the error is 0."""
-    p = a * b
-    ah, al = _split(a)
-    bh, bl = (ah, al) if b is a else _split(b)
-    e = ((ah * bh - p) + ah * bl + al * bh) + al * bl
+    p, e = _exact_product(a, b)
     if not np.isfinite(e).all():
         e = np.where(np.isfinite(e), e, 0.0)[()]
     return p, e
 
 
+@in_one_pass
+def _sums(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+    """Return the sum of ``a + b`` and ``c + d``, if all is finite."""
+    s, e = two_sum(a, c)
+    return _normalised(s, e + (b + d))
+
+
+def _normalised(s: Any, e: Any) -> tuple[Any, Any]:
+    hi = s + e
+    return hi, e - (hi - s)
+
+
+def _are_finite(lo: Any) -> bool:
+    return math.isfinite(abs(np.add.reduce(lo, None)))
+
+
 def add(x: Two, y: Two) -> Two:
     """Return the sum."""
+    hi, lo = _sums(*x, *y)
+    if _are_finite(lo):
+        return Two(hi, lo)
     s, e = two_sum(x.hi, y.hi)
     return normal(s, e + (x.lo + y.lo))
 
@@ -87,21 +106,56 @@ def sub(x: Two, y: Two) -> Two:
     return add(x, neg(y))
 
 
+@in_one_pass
+def _products(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+    """Return the product of ``a + b`` and ``c + d``, if all is finite."""
+    p, e = _exact_product(a, c)
+    return _normalised(p, e + (a * d + b * c))
+
+
+def _exact_product(a: Any, b: Any) -> tuple[Any, Any]:
+    p = a * b
+    ah, al = _split(a)
+    bh, bl = (ah, al) if b is a else _split(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
 def mul(x: Two, y: Two) -> Two:
     """Return the product."""
     if _is_complex(x) or _is_complex(y):
         a, b, c, d = *parts(x), *parts(y)
         return joined(sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c)))
+    hi, lo = _products(*x, *y)
+    if _are_finite(lo):
+        return Two(hi, lo)
     p, e = two_prod(x.hi, y.hi)
     return normal(p, e + (x.hi * y.lo + x.lo * y.hi))
+
+
+@in_one_pass
+def _squares(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the square of ``a + b``, if all is finite."""
+    p, e = _exact_product(a, a)
+    return _normalised(p, e + 2.0 * (a * b))
 
 
 def square(x: Two) -> Two:
     """Return the square."""
     if _is_complex(x):
         return mul(x, x)
+    hi, lo = _squares(*x)
+    if _are_finite(lo):
+        return Two(hi, lo)
     p, e = two_prod(x.hi, x.hi)
     return normal(p, e + 2 * (x.hi * x.lo))
+
+
+@in_one_pass
+def _quotients(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
+    """Return the quotient of ``a + b`` and ``c + d``, if all is finite."""
+    q = a / c
+    p, e = _exact_product(q, c)
+    return _normalised(q, ((a - p) - e + b - q * d) / c)
 
 
 def div(x: Two, y: Two) -> Two:
@@ -114,6 +168,9 @@ def div(x: Two, y: Two) -> Two:
     if _is_complex(x):
         a, b = parts(x)
         return joined(div(a, y), div(b, y))
+    hi, lo = _quotients(*x, *y)
+    if _are_finite(lo):
+        return Two(hi, lo)
     q = x.hi / y.hi
     p, e = two_prod(q, y.hi)
     rest = (x.hi - p) - e + x.lo - q * y.lo
@@ -276,10 +333,18 @@ def pi() -> Two:
 
 def _horner(r: Any, coefficients: list[float]) -> Any:
     """Return a polynomial in doubles, whose coefficients are given from the constant one on."""
-    value = coefficients[-1]
-    for c in coefficients[-2::-1]:
-        value = value * r + c
-    return value
+    return _polynomial(tuple(coefficients))(r)[0]
+
+
+@functools.cache
+def _polynomial(coefficients: tuple[float, ...]) -> Any:
+    def formula(r: Any) -> tuple[Any]:
+        value: Any = coefficients[-1]
+        for c in coefficients[-2::-1]:
+            value = value * r + c
+        return (value,)
+
+    return in_one_pass(formula)
 
 
 _EXP = [1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320]

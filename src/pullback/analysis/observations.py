@@ -132,7 +132,8 @@ class Observations:
             errors = np.abs(arithmetic.difference(full, wide)) / np.abs(exact)
             worst = float(errors) if errors.ndim == 0 else float(errors.max()) if errors.size else 0.0
             if worst < math.inf:
-                error = worst if full.size <= 50 else digits.typical_worst(errors)
+                none_lost = worst <= 2 * digits.unit(full.dtype)
+                error = worst if none_lost or full.size <= 50 else digits.typical_worst(errors)
                 return full, exact, min(error, 1.0), None, wide
         special, unknown = None, 1.0
         if not (np.isfinite(full).all() and np.isfinite(exact).all()):

@@ -99,6 +99,7 @@ class MemoryPlan:
             if share * self.usual >= self.least:
                 self._add(self.at(share))
         self._add(self.at(max(self.least, 1)))
+        self.curve = [c for i, c in enumerate(self.curve) if all(c.extra < d.extra for d in self.curve[i + 1 :])]
 
     def _add(self, choice: Choice) -> None:
         if not self.curve or choice.peak < self.curve[-1].peak:

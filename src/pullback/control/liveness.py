@@ -130,6 +130,11 @@ def is_cheap(eqn: Eqn) -> bool:
     return traits.cost.of(p) is traits.Cost.LIGHT or _is_small_power(eqn)
 
 
+def is_light(eqn: Eqn) -> bool:
+    """Whether an operation takes so little time that nothing is gained by keeping its result for later."""
+    return (is_cheap(eqn) and eqn.primitive not in _ALSO_CHEAP) or eqn.primitive in _EXPENSIVE
+
+
 def _is_small_power(eqn: Eqn) -> bool:
     """Whether an operation is a power with a small integer exponent, which becomes products."""
     return "y" in eqn.params and isinstance(eqn.params["y"], int) and 0 <= eqn.params["y"] <= 3

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from pullback.control.liveness import is_cheap, is_fused, is_same, reduces
+from pullback.control.liveness import is_fused, is_light, is_same, reduces
 from pullback.core import inlining, traits
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
@@ -204,6 +204,6 @@ class _Roots:
         if i is None:
             return []
         eqn = self.eqns[i]
-        if is_same(eqn) or (v not in self.in_memory and is_fused(eqn) and is_cheap(eqn)):
+        if is_same(eqn) or (v not in self.in_memory and is_fused(eqn) and is_light(eqn)):
             return [a for a in eqn.invars if type(a) is Var]
         return []
