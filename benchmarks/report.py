@@ -93,12 +93,7 @@ def as_json(workloads: Sequence[Workload], results: Results, settings: Settings)
     versions = {name: m.version for name, m in measurements if m.version}
     threads = {name: m.threads for name, m in measurements if m.threads}
     return {
-        "machine": {
-            "cores": os.cpu_count(),
-            "processor": _processor(),
-            "python": platform.python_version(),
-            "system": platform.system(),
-        },
+        "machine": machine(),
         "versions": versions,
         "threads": threads,
         "rounds": settings.rounds,
@@ -132,6 +127,16 @@ def _as_json(measurement: Measurement) -> dict[str, Any]:
 def _rounded(seconds: float) -> float:
     """More digits than these are noise."""
     return float(f"{seconds:.4g}")
+
+
+def machine() -> dict[str, Any]:
+    """What the results depend on."""
+    return {
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
 
 
 def _processor() -> str:

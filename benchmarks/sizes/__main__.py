@@ -1,6 +1,7 @@
 """Measure operations at several sizes; after a full run, write ``sizes.json``, the page and its chart.
 
-Every library has a process, and they take turns, a block each, so that the machine's noise hits all alike.
+Every library has a process, and they take turns, a block each, so that the machine's noise hits all alike. Each
+measurement is written as it comes, so that ``--resume`` can go on after a run that was broken off.
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import write_json
+from benchmarks.partial import Partial
+from benchmarks.report import machine, write_json
 from benchmarks.sizes import page
 from benchmarks.sizes.catalogue import ROWS, Row
 from benchmarks.sizes.worker import LIBRARIES, MODES
 
 HERE = Path(__file__).parent
-ROUNDS, BLOCK_SECONDS = 7, 0.04
+ROUNDS, BLOCK_SECONDS = 5, 0.04
+LONG_SECONDS, LEAST_ROUNDS = 0.3, 3
+"""Where a call takes longer in any library, there are fewer rounds."""
 # Results are mostly float32, and their sums are compared.
 RELATIVE_TOLERANCE = 2e-3
 
@@ -77,13 +82,20 @@ def tasks(rows: Sequence[Row], sizes: Sequence[int] | None, modes: Sequence[str]
                     yield row, size, mode
 
 
+def _key(row: Row, size: int, mode: str) -> str:
+    """What a measurement is kept by."""
+    return f"{row.name}, {size}, {mode}"
+
+
 def measure(workers: dict[str, Worker], row: Row, size: int, mode: str, rounds: int) -> dict[str, Any]:
     """The median seconds of each library, or why there are none."""
     made = {name: worker.ask("make", row.name, size, mode) for name, worker in workers.items()}
     found: dict[str, Any] = {name: answer["error"] for name, answer in made.items() if "error" in answer}
     able = [name for name in workers if name not in found]
     seconds: dict[str, list[float]] = {name: [] for name in able}
-    for _ in range(rounds):
+    for k in range(rounds):
+        if k >= LEAST_ROUNDS and max((found[-1] for found in seconds.values()), default=0.0) > LONG_SECONDS:
+            break
         for name in able:
             seconds[name].append(workers[name].ask("block", BLOCK_SECONDS)["seconds"])
     reference = made.get("jax", made[able[0]]).get("fingerprint") if able else None
@@ -98,6 +110,15 @@ def _agree(found: list[float], expected: list[float]) -> bool:
     return found[0] == expected[0] and all(math.isclose(a, b, abs_tol=tolerance) for a, b in zip(found, expected))
 
 
+def _versions(libraries: Sequence[str]) -> dict[str, str]:
+    """The versions of the libraries that are installed, by the names that people know."""
+    found = {}
+    for name in libraries:
+        with suppress(PackageNotFoundError):
+            found[page.PEERS.get(name, "Pullback")] = version(name)
+    return found
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for; the exit status is 1 if Pullback failed at any of it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes", description=__doc__)
@@ -106,19 +127,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--libraries", nargs="+", choices=list(LIBRARIES), default=list(LIBRARIES))
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--resume", action="store_true", help="keep what a run that was broken off has measured")
     options = parser.parse_args(arguments)
     rows = [row for row in ROWS if row.name.startswith(tuple(options.only or [""]))]
-    results: list[dict[str, Any]] = []
+    made = Partial(HERE / "partial.jsonl", [options.libraries, options.rounds], options.resume)
+    asked = [(row, size, mode) for row, size, mode in tasks(rows, options.sizes, options.modes)]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch, ExitStack() as stack:
         workers = {name: stack.enter_context(Worker(name, scratch)) for name in options.libraries}
-        for row, size, mode in tasks(rows, options.sizes, options.modes):
-            found = measure(workers, row, size, mode, options.rounds)
-            results.append({"row": row.name, "size": size, "mode": mode, "seconds": found})
-            print(page.line(results[-1]), flush=True)
+        for row, size, mode in asked:
+            if _key(row, size, mode) not in made.found:
+                found = measure(workers, row, size, mode, options.rounds)
+                made.add(_key(row, size, mode), {"row": row.name, "size": size, "mode": mode, "seconds": found})
+                print(page.line(made.found[_key(row, size, mode)]), flush=True)
+    results = [made.found[_key(*task)] for task in asked]
     print(page.summary(results))
     if len(rows) == len(ROWS) and options.sizes is None and list(options.modes) == list(MODES):
-        write_json(HERE / "sizes.json", {"rounds": options.rounds, "results": results})
-        page.write(results)
+        measured = {"machine": machine(), "versions": _versions(options.libraries), "rounds": options.rounds}
+        write_json(HERE / "sizes.json", {**measured, "results": results})
+        page.write(results, measured)
+    made.finish()
     return int(any(isinstance(result["seconds"].get("pullback"), str) for result in results))
 
 

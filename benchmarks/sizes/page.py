@@ -10,6 +10,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, CHART = ROOT / "docs" / "sizes.md", ROOT / "docs" / "sizes.png"
 PEERS = {"jax": "JAX", "torch": "PyTorch"}
+COLOURS = {("eager", "JAX"): "#9ecae1", ("eager", "PyTorch"): "#fdae6b", ("compiled", "JAX"): "#3182bd"}
 Result = Mapping[str, Any]
 
 
@@ -65,13 +66,23 @@ def summary(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def write(results: Sequence[Result]) -> None:
-    """Write the page and its chart."""
+def write(results: Sequence[Result], measured: Mapping[str, Any]) -> None:
+    """Write the page and its chart.
+
+    Args:
+      results: the measurements.
+      measured: the machine, the versions of the libraries by name, and how many rounds.
+    """
+    machine = measured["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in measured["versions"].items())
     head = (
         "# Operations by size\n\nTimes of single operations, in microseconds, and the ratio of Pullback's to JAX's and "
         "to PyTorch's: below 1,\nPullback is faster. `python -m benchmarks.sizes` measures them, and writes this page; "
         "the gradient is the vector-Jacobian\nproduct with weights that differ, with the value that it needs. Compiled "
-        "functions run as compiled from the first call.\n\n![Ratios by size](sizes.png)\n\n## Means\n\n"
+        "functions run as compiled from the first call.\n\n"
+        f"Measured on {machine['cores']} cores of {machine['processor']}, with Python {machine['python']}, {versions}: "
+        f"medians of {measured['rounds']} blocks.\n\n"
+        "![Ratios of times by size; left of 1, Pullback is faster](sizes.png)\n\n## Means\n\n"
     )
     means = ["| | at | of | rows | geometric mean | greatest |", "|---" * 6 + "|"]
     for kind, peer, size, known in _groups(results):
@@ -98,13 +109,22 @@ def _draw(results: Sequence[Result]) -> None:
 
     groups = list(_groups(results))
     figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(groups) + 1), layout="constrained")
-    axes.boxplot([[v for v, _ in known] for *_, known in groups], orientation="horizontal", whis=(5, 95), widths=0.6)
+    boxes = axes.boxplot(
+        [[v for v, _ in known] for *_, known in groups], orientation="horizontal", whis=(5, 95), widths=0.6,
+        patch_artist=True, medianprops={"color": "black"}, flierprops={"markersize": 3},
+    )  # fmt: skip
+    for box, (kind, peer, *_) in zip(boxes["boxes"], groups, strict=True):
+        box.set_facecolor(COLOURS[kind, PEERS[peer]])
     axes.set_yticks(
-        range(1, len(groups) + 1), [f"{kind}, {size:,}, of {PEERS[peer]} ({len(k)})" for kind, peer, size, k in groups]
+        range(1, len(groups) + 1),
+        [
+            f"{kind}, of {PEERS[peer]}, $10^{{{round(math.log10(size))}}}$ elements ({len(k)})"
+            for kind, peer, size, k in groups
+        ],
     )
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xlabel("Pullback's time / the other library's (log scale)")
+    axes.set_xlabel("Pullback's time / the other library's; left of 1, Pullback is faster (log scale)")
     axes.invert_yaxis()
     figure.savefig(CHART, dpi=130)
     pyplot.close(figure)

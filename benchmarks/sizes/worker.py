@@ -96,7 +96,9 @@ def _weights(value: Any) -> np.ndarray[Any, Any]:
 
 def fingerprint(result: Any) -> list[float]:
     """The size, the sum and the sum of magnitudes of a result, or of all cotangents."""
-    arrays = [np.asarray(x) for x in (result if isinstance(result, tuple | list) else [result])]
+    results = result if isinstance(result, tuple | list) else [result]
+    # NumPy does not read PyTorch's bfloat16
+    arrays = [np.asarray(x.float() if str(x.dtype) == "torch.bfloat16" else x) for x in results]
     arrays = [x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in arrays]
     return [
         float(sum(x.size for x in arrays)), float(sum(x.real.sum() for x in arrays)),
@@ -105,9 +107,12 @@ def fingerprint(result: Any) -> list[float]:
 
 
 def time_block(call: Callable[[], Any], calls: int) -> float:
-    """Seconds a call, over a block of ``calls``; one before it is not timed, since others have filled the caches."""
-    call()
-    gc.collect()
+    """Seconds a call, over a block of ``calls``; one before it is not timed, since others have filled the caches.
+
+    A block of one call has none before it: it is so long that what the caches hold makes no difference.
+    """
+    if calls > 1:
+        call()
     start = perf_counter()
     for _ in repeat(None, calls):
         call()
@@ -128,6 +133,7 @@ class Session:
         arrays = row.operands(size, np.random.default_rng(0))
         self.call = self.library.task(row, arrays, mode)
         found = fingerprint(self.call())
+        gc.collect()
         end, self.each = perf_counter() + WARM_UP_SECONDS, time_block(self.call, 1)
         while perf_counter() < end:
             self.each = time_block(self.call, max(1, round(0.01 / max(self.each, 1e-7))))

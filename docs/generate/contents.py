@@ -42,7 +42,7 @@ PLACES = {
     "internals/index": (
         *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy",
         "science", "names", "private_names", "library_tests", "ecosystem", "array_api", "conformance",
-        "many_processes", "large_meshes",
+        "many_processes", "large_meshes", "sizes",
     ),
     "decisions/README": ("decisions/*",),
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import pullback
+from benchmarks.report import machine
 from benchmarks.sizes import __main__ as command
 from benchmarks.sizes import page
 from benchmarks.sizes.catalogue import ROWS, Row
@@ -46,11 +49,71 @@ def test_the_page_has_means_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(page, "PAGE", tmp_path / "sizes.md")
     monkeypatch.setattr(page, "CHART", tmp_path / "sizes.png")
     found = results()
-    page.write(found)
+    page.write(found, {"machine": machine(), "versions": {"JAX": "0.0"}, "rounds": 5})
     text = (tmp_path / "sizes.md").read_text()
     assert "| eager | 1,000 | JAX | 6 | 0.50 | 0.50 |" in text
     assert "| eager | 1,000 | PyTorch | 6 | 2.00 | 2.00 |" in text
+    assert f"Python {machine()['python']}, JAX 0.0: medians of 5 blocks." in text
     assert "PyTorch" not in text[text.index("| compiled | 1,000") : text.index("## All")]
     assert text.count("\n| add |") == 4 * len(ROWS[0].sizes)
     assert (tmp_path / "sizes.png").stat().st_size > 5_000
     assert "6 of 6 above 1.5" in page.summary(found)
+
+
+class Jax:
+    """In JAX's place: calls take a tenth of a second, and the machine stops after some tasks.
+
+    Attributes:
+      made: the tasks, in order.
+      breaks_after: how many tasks are made.
+    """
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+        self.breaks_after = float("inf")
+
+    def __enter__(self) -> Jax:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def ask(self, kind: str, *task: Any) -> dict[str, Any]:
+        if kind == "block":
+            return {"seconds": 0.1}
+        if len(self.made) == self.breaks_after:
+            raise KeyboardInterrupt
+        self.made.append(task)
+        return {"fingerprint": None}
+
+
+@pytest.fixture
+def jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jax:
+    """Two rows of ten elements: Pullback is measured in a process of its own, JAX's times are made up."""
+    jax, worker = Jax(), command.Worker
+    monkeypatch.setattr(
+        command, "ROWS", [dataclasses.replace(row, sizes=(10,)) for row in ROWS if row.name in ("relu", "sum")]
+    )
+    monkeypatch.setattr(command, "HERE", tmp_path)
+    monkeypatch.setattr(command, "LIBRARIES", ["pullback", "jax"])
+    monkeypatch.setattr(command, "Worker", lambda name, scratch: jax if name == "jax" else worker(name, scratch))
+    monkeypatch.setattr(page, "PAGE", tmp_path / "sizes.md")
+    monkeypatch.setattr(page, "CHART", tmp_path / "sizes.png")
+    return jax
+
+
+def test_a_run_that_was_broken_off_goes_on_to_page_and_chart(jax: Jax, tmp_path: Path) -> None:
+    jax.breaks_after = 3
+    with pytest.raises(KeyboardInterrupt):
+        command.main([])
+    assert not (tmp_path / "sizes.md").exists()
+    with (tmp_path / "partial.jsonl").open("a") as file:
+        file.write('[["pullback"')  # half a line, as the machine stopped
+    jax.breaks_after = float("inf")
+    assert command.main(["--resume"]) == 0
+    assert jax.made == [(name, 10, mode) for name in ("relu", "sum") for mode in MODES]
+    found = json.loads((tmp_path / "sizes.json").read_text())["results"]
+    assert [(row["row"], row["size"], row["mode"]) for row in found] == jax.made
+    assert all(0 < row["seconds"]["pullback"] < 0.1 == row["seconds"]["jax"] for row in found)
+    assert (tmp_path / "sizes.md").read_text().count("\n| relu | 10 |") == len(MODES)
+    assert (tmp_path / "sizes.png").stat().st_size > 5_000
+    assert not (tmp_path / "partial.jsonl").exists()

@@ -386,6 +386,10 @@ def test_compiled_sums_of_products_beside_their_factors(shape: tuple[int, int]) 
         lambda x, v: x - pullback.vmap(lambda row: pnp.sum(v * row))(x)[:, None],
         lambda x, v: x - pnp.sum((pnp.ones_like(x) + v) * (x * pnp.sum(x, 1, keepdims=True)), axis=1, keepdims=True),
         lambda x, v: x - pnp.sum(pnp.where(v > 0, v, 0) * (v * x[:, :1] * pnp.exp(v)), axis=1, keepdims=True),
+        # of these the library computes some
+        lambda x, v: x - pnp.sum(x[:, :1] * x, axis=1, keepdims=True),
+        lambda x, v: pullback.vjp(lambda x: pnp.var(x, axis=1), x)[1](x[:, 0])[0],
+        lambda x, v: pullback.vjp(lambda x: x / pnp.sqrt(pnp.mean(x**2, 1, keepdims=True)), x)[1](x + v)[0],
     ):
         close(pullback.jit(f)(x, v), f(as_array(x), as_array(v)), rtol=1e-4, atol=1e-3)
 

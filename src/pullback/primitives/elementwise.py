@@ -53,6 +53,7 @@ from pullback.primitives.declare import (
     elementwise,
     host_fused,
     spread,
+    xla_elementwise,
 )
 from pullback.primitives.discrete import (  # noqa: F401
     and_p,
@@ -210,8 +211,11 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
     if ty is ZERO:
         return div_p.bind(tx, y)
-    slope = div(neg(ans), y)
-    by_y = mul(ty, slope)
+    if shape_of(y) == shape_of(ans):
+        slope = div(neg(ans), y)
+        by_y = mul(ty, slope)
+    else:  # the divisor's tangent has fewer elements to divide
+        by_y = mul(div_p.bind(ty, y), neg(ans))
     return by_y if tx is ZERO else add_any(div(tx, y), by_y)
 
 
@@ -298,8 +302,9 @@ def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
 def logistic_slope_formula(x: Any) -> Any:
     """Return ``ans (1 - ans)`` for the logistic function ``ans``, without cancellation, by its exponential function."""
     ans = logistic(x)
-    rest = mul(exp(neg(x)), ans)
-    return mul(ans, where(gt(x, 0), rest, sub(1, ans)))
+    odds = min_p.bind(exp(neg(x)), float(dtypes.finfo(x.dtype).max))  # infinite odds times zero would be NaN
+    rest = mul(odds, ans)
+    return mul(ans, rest)
 
 
 def _logistic_slope_jvp(t: Any, x: Any, ans: Any) -> Any:
@@ -856,6 +861,7 @@ def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
 
 # The real part of 1 / (x + iy).
 inverse_p: Primitive = composite("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
+inverse_p.lowering_rule = xla_elementwise(inverse_p, COMPOSED)
 
 
 # A complex x - (-1) or -(x - 1) keeps the sign of a zero imaginary part, which tells the side of a branch cut; x + 1
@@ -911,6 +917,7 @@ def _inverse_square(function: Any, z: Any, growing: int) -> Any:
 
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+_LARGE = 60.0  # the Gaussian of larger numbers is zero
 
 
 def high_part(x: Any) -> Any:
@@ -928,8 +935,8 @@ def without_last_bits(x: Any, count: int) -> Any:
 def gaussian(x: Any, factor: float = 1.0) -> Any:
     """``exp(-factor * x**2)``, for a factor of 1 or 1/2, without the rounding of the square.
 
-    Rounding x² would make an error of x² units in the last place. With x = h + l, where h² is exact, the result is
-    exp(-h²) times exp(-l (x + h)), a short series.
+    Rounding x² would make an error of x² units in the last place. It is corrected to first order: the rounding error of
+    the square is below 1e-5 where the result is not zero.
     """
     return gaussian_p.bind(x, factor=factor)
 
@@ -937,12 +944,22 @@ def gaussian(x: Any, factor: float = 1.0) -> Any:
 def _gaussian(x: Any, *, factor: float) -> Any:
     dtype = x.dtype
     x = convert_element_type(x, np.dtype(np.float32)) if dtype.itemsize < 4 else x
-    size = min_p.bind(abs(x), 60)
+    rounded = square(x)
+    value = exp(neg(rounded) if factor == 1 else mul(rounded, -factor))
+    excess = mul(square_error(x), factor)
+    return convert_element_type(sub(value, mul(value, excess)), dtype)
+
+
+def square_error(x: Any) -> Any:
+    """Return the rounding error of a square, ``x**2`` minus the float that is nearest to it, for ``abs(x)`` below 60.
+
+    For larger ``x`` the result is any finite number. The bound of the square keeps the compiler from computing the
+    square and the difference with one rounding: the result would be wrong.
+    """
+    size = min_p.bind(abs(x), _LARGE)
     high = high_part(size)
-    excess = mul(sub(size, high), add(size, high))  # size² - high²
-    rest = mul(excess, factor)
-    series = polynomial(rest, [(-1) ** k / math.factorial(k) for k in range(6 if x.dtype.itemsize == 4 else 3, -1, -1)])
-    return convert_element_type(mul(exp(mul(square(high), -factor)), series), dtype)
+    rest = mul(sub(size, high), add(size, high))
+    return add(sub(square(high), min_p.bind(square(x), _LARGE * _LARGE)), rest)
 
 
 def _gaussian_jvp(t: Any, x: Any, *, factor: float) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import grad, jit, lax, vmap
+from pullback import grad, jit, lax, vjp, vmap
 from pullback.backends.compiler import equal_parts, options
 from pullback.backends.compiler.client import EXTRA_OPTIONS
 from pullback.backends.hlo import weighted_sums
@@ -53,6 +53,9 @@ WEIGHTED = {
     "a product that is called": lambda x, v, u: x - jnp.sum(_product(v, x), 1, keepdims=True),
     "a sum that is called": lambda x, v, u: x - _total(v * x)[:, None],
     "a difference that is called": lambda x, v, u: _difference(x, jnp.sum(v * x, 1)),
+    "a column and a vector": lambda x, v, u: x - jnp.sum(v * (u * x), 1, keepdims=True),
+    "a sum of the rows' sums": lambda x, v, u: x - jnp.sum(jnp.sum(u * x, 1)),
+    "a column that is transposed": lambda x, v, u: x - jnp.sum((jnp.sin(u) * x).T * x, 1, keepdims=True),
     "all called": lambda x, v, u: _difference(x, _total(_product(jnp.broadcast_to(v, x.shape), x))),
 }
 PLAIN = {
@@ -62,10 +65,22 @@ PLAIN = {
     "a traced multiple": lambda x, v, u: x - jnp.sum(v[0] * x, 1, keepdims=True),
     "weights after the sum": lambda x, v, u: v * jnp.sum(x, 1),
     "sums that are not repeated": lambda x, v, u: jnp.sum(v * x, 1) - v,
+    "a column times rows": lambda x, v, u: x - jnp.sum(u * x, 1, keepdims=True),
+    "a row times columns": lambda x, v, u: x - jnp.sum(x * v, 0),
+    "a column in a sum": lambda x, v, u: jnp.exp(x) * jnp.sum(x * (u + 1) - x**2 / jnp.sin(u), 1, keepdims=True),
+    "gradients of variances": lambda x, v, u: vjp(lambda x: jnp.var(x, 1), x)[1](v)[0],
+    "gradients of layer norms": lambda x, v, u: vjp(_layer_norm, x)[1](x.T)[0],
     "a column of sums": lambda x, v, u: u - jnp.sum(v * x, 1, keepdims=True),
     "a row of numbers": lambda x, v, u: x - jnp.sum(jnp.arange(300.0) * v),
     "sums in a product of matrices": lambda x, v, u: v @ jnp.sum(v * x, 1),
 }
+
+
+def _layer_norm(x: Any) -> Any:
+    centred = x - jnp.mean(x, 1, keepdims=True)
+    return centred / jnp.sqrt(jnp.mean(centred**2, 1, keepdims=True) + 1e-5)
+
+
 _product = jit(lambda v, x: v * x)
 _total = jit(lambda x: jnp.sum(x, 1))
 _difference = jit(lambda x, total: x - total[:, None])

@@ -312,3 +312,54 @@ def test_compiled_quotients_of_the_smallest_numbers_and_by_infinite_ones(dtype: 
     np.testing.assert_allclose(found[:2], [(1 + 1j) / (4 + 3j), (8 + 1j) / (2 - 3j)], rtol=4 * info.eps)
     np.testing.assert_array_equal(found[2:4], 0)
     np.testing.assert_array_equal(np.isinf(found[4].real) & np.isinf(found[4].imag), True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_derivatives_of_angles_of_all_sizes(dtype: Any) -> None:
+    """x / (x² + y²), also where a square is no number of the dtype, and for an operand that is a constant."""
+    tiny, most = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    sizes = [most / 2, most**0.6, 1e5, 3.0, 1e-5, tiny**0.6, tiny * 8]
+    x, y = (np.array(v, dtype) for v in zip(*itertools.product(sizes, sizes), strict=True))
+    wide = np.longdouble
+    expected = 1 / (x.astype(wide) * (1 + (y.astype(wide) / x) ** 2))
+    normal = expected > 2 * tiny
+    with enable_x64(True):
+        for f in (lambda x: ew.inverse_p.bind(x, y), lambda x: -ew.inverse_p.bind(-x, y)):
+            found = np.asarray(pullback.jit(f)(x))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found[normal], expected[normal].astype(dtype), rtol=4 * np.finfo(dtype).eps)
+        ends = np.array([np.inf, -np.inf, 1, np.nan, np.inf], dtype), np.array([1, np.inf, np.inf, 1, np.nan], dtype)
+        np.testing.assert_array_equal(pullback.jit(ew.inverse_p.bind)(*ends), [0, 0, 0, np.nan, 0])
+
+
+def test_the_error_function_and_its_derivative_share_an_exponential() -> None:
+    """And the correction of its rounding."""
+    x = np.linspace(-3, 3, 1000).astype(np.float32)
+    both_slopes = pullback.jit(
+        lambda x: pullback.vjp(lambda x: pullback.lax.erfc(x), x)[1](x)[0] * pullback.lax.erfc(x)
+    )
+    assert both_slopes.lower(x).compile().as_text().count(" exponential(") == 1
+
+
+def test_a_gaussian_is_corrected_to_first_order() -> None:
+    """The result without the correction has errors of up to 80 units in the last place."""
+    x = np.concatenate([np.linspace(-9.3, 9.3, 5001), [np.inf, -np.inf, 1e30, 1e18]]).astype(np.float32)
+    for factor in (1.0, 0.5):
+        found = np.asarray(pullback.jit(lambda x, factor=factor: ew.gaussian(x, factor))(x))
+        expected = np.exp(-factor * x.astype(np.float64) ** 2)
+        np.testing.assert_allclose(found, expected, rtol=2.5e-7, atol=2e-38)
+    assert np.isnan(pullback.jit(ew.gaussian)(np.float32(np.nan)))
+
+
+def test_slopes_of_the_logistic_function_lose_no_digits() -> None:
+    x = np.concatenate([np.linspace(-87, 87, 2001), [np.inf, -np.inf, -100, 100]]).astype(np.float32)
+    e = np.exp(-np.abs(x.astype(np.float64)))
+    np.testing.assert_allclose(pullback.jit(ew.logistic_slope_p.bind)(x), e / (1 + e) ** 2, rtol=6e-7, atol=2e-38)
+
+
+def test_divisors_of_whole_rows_are_divided_once_for_each_row() -> None:
+    x, y = np.ones((40, 30), np.float32), np.ones((40, 1), np.float32)
+    by_divisor = pullback.jit(pullback.grad(lambda y, x: pullback.numpy.sum(x / y * x)))
+    quotients = [line for line in by_divisor.lower(y, x).as_text().splitlines() if "stablehlo.divide" in line]
+    assert [line.rpartition(": ")[2] for line in quotients] == ["tensor<40x30xf32>", "tensor<40x1xf32>"]
+    assert np.allclose(by_divisor(2 * y, x), -30 / 4)

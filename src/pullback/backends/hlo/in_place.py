@@ -27,6 +27,14 @@ _SAME = re.compile(
 )
 """Operations whose result may share the memory of their operand."""
 
+_EXACT = re.compile(
+    r'%\w+ = "?stablehlo\.(?:constant|iota|compare|select|and|or|not|negate|abs|sign|maximum|minimum|clamp|'
+    r"broadcast_in_dim|reshape|transpose|slice|reverse)\b"
+)
+"""Operations that do not round."""
+_MOST = 50
+"""The most operations that are looked at."""
+
 
 def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
     """Return the update of an in-place operation, in memory that the operation does not overwrite.
@@ -84,6 +92,30 @@ def materialized(hlo: Builder, x: Value) -> Value:
     condition = hlo.region(kinds, lambda pending, value: [pending])
     step = hlo.region(kinds, lambda pending, value: [hlo.number(False, _BOOL), hlo.elementwise(other, value)])
     return hlo.multi_result("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
+
+
+def is_exact(hlo: Builder, x: Value) -> bool:
+    """Whether ``x`` is computed from the program's arguments without rounding: then it is the same in every kernel.
+
+    Arguments of functions that are called do not count, for the compiler may compute them where they are used.
+    """
+    definitions = _definitions(hlo)
+    visited: set[str] = set()
+    waiting = [_base(x.name)]
+    for name in waiting:
+        if name in visited:
+            continue
+        visited.add(name)
+        if len(visited) > _MOST:
+            return False
+        if name.startswith("%arg"):
+            if hlo.called:
+                return False
+        elif _EXACT.match(definitions.get(name, "")):
+            waiting += _NAMES.findall(definitions[name])[1:]
+        else:
+            return False
+    return True
 
 
 def _base(name: str) -> str:

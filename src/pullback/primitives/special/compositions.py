@@ -45,6 +45,7 @@ clamp, bitcast_convert_type, convert_element_type = map(
     lifted, (ops.clamp_p.bind, ops.bitcast_convert_type, ops.convert_element_type)
 )
 high_part, without_last_bits, is_above = map(lifted, (ops.high_part, ops.without_last_bits, remainders.is_above))
+square_error = lifted(ops.square_error)
 zeros_like = lifted(shapes.zeros_like)
 
 
@@ -208,6 +209,24 @@ def _hypot(x: Any, y: Any) -> Any:
     ratio = minimum(x, y) / where(large == 0, 1, large)
     infinite = (x == math.inf) | (y == math.inf)
     return where(infinite, math.inf, large * sqrt(square(ratio) + 1))
+
+
+def _inverse(x: Any, y: Any) -> Any:
+    """Compute x / (x² + y²) without overflow of the squares; 0 where an operand is infinite.
+
+    The operands are multiplied by a power of two, with which the larger is between 1 and 4. The bounds keep the
+    compiler from squaring a constant operand and the power by themselves, which would underflow.
+    """
+    info = dtypes.finfo(x.dtype)
+    bits, one = np.dtype(f"u{x.dtype.itemsize}"), 1 << info.nmant  # the lowest bit of the exponent
+    whole = 2 * (info.maxexp - 1)  # twice the exponent of 1, with its bias
+    size = maximum(abs(x), abs(y))
+    exponent = bitcast_convert_type(size, bits) & full((), ((1 << info.nexp) - 1) * one, bits)
+    exponent = clamp(full((), one, bits), exponent, full((), (whole - 1) * one, bits))
+    scale = bitcast_convert_type(full((), whole * one, bits) - exponent, x.dtype)
+    a, b = clamp(-4, x * scale, 4), clamp(-4, y * scale, 4)
+    infinite = (abs(x) == math.inf) | (abs(y) == math.inf)
+    return where(infinite, 0, a / (square(a) + square(b)) * scale)
 
 
 # Hyperbolic functions, and sines of complex numbers ------------------------------------------------------------------
@@ -535,23 +554,13 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 # Special functions ---------------------------------------------------------------------------------------------------
 
 
-def _square_error(x: Any) -> Any:
-    """Return the rounding error of a square: x**2 minus the float that is nearest to it.
-
-    The square is bounded by 1e10. Without the bound the compiler would fuse the square and the difference, and the
-    result would be wrong.
-    """
-    high = high_part(x)
-    return square(high) - minimum(square(x), 1e10) + (x - high) * (x + high)
-
-
 def _erfc(out: Any, x: Any) -> Any:
     """Correct ``out``, the compiler's erfc(x), for the rounding of the square in exp(-x**2).
 
-    The correction is to first order in the rounding error.
+    The correction is to first order in the rounding error. The derivative has the same, which the compiler computes
+    once for both.
     """
-    large = clamp(1, x, 40)
-    return where(x > 1, out - out * _square_error(large), out)
+    return where(x > 1, out - out * square_error(x), out)
 
 
 def _ndtr(x: Any) -> Any:
@@ -683,9 +692,9 @@ def _trigamma(hlo: Builder, x: Value) -> Value:
 
 
 def _materialized_lowering(hlo: Builder, x: Value) -> Value:
-    from pullback.backends.hlo.in_place import materialized
+    from pullback.backends.hlo.in_place import is_exact, materialized
 
-    return materialized(hlo, x)
+    return x if is_exact(hlo, x) else materialized(hlo, x)
 
 
 # Real and imaginary parts, quotients -------------------------------------------------------------------------------
@@ -737,6 +746,7 @@ real_lowering(floor_div_p)(_composed(_floor_div))
 real_lowering(floor_rem_p)(_composed(_floor_rem))
 real_lowering(ops.gcd_p)(_gcd)
 real_lowering(ops.hypot_p)(_composed(_hypot))
+real_lowering(ops.inverse_p)(_composed(_inverse))
 real_lowering(ops.lgamma_p)(_corrected("chlo.lgamma", _lgamma_near_zeros))
 real_lowering(ops.log1p_p)(_in_double("stablehlo.log_plus_one", _log1p_in_double))
 real_lowering(ops.logaddexp_p)(_composed(_logaddexp))
