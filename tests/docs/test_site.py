@@ -125,7 +125,6 @@ OF_NO_FUNCTION = {
     "JAXTypeError": "only its subclasses are raised",
     "JAXIndexError": "only its subclasses are raised",
     "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",
-    "ShardingTypeError": "operations on arrays with shardings in their types raise it",
     "UnsupportedSwitchError": "config.update raises it, a method of an object, which has no page",
 }
 """The errors that no docstring of a public function lists."""

@@ -349,8 +349,12 @@ def test_all_kinds_agree_for_programs(program: Program) -> None:
 ELSEWHERE = {
     **dict.fromkeys(("shard_map", "sharding_constraint", "custom_partitioning", "inspect_sharding"), "tests/spmd"),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback", "check"), "hands no derivative on"),
-    **dict.fromkeys(("ffi_call", "ffi_call_with_effect"), "hands no derivative on"),
+    **dict.fromkeys(("ffi_call", "ffi_call_with_effect", "backward_log"), "hands no derivative on"),
     **dict.fromkeys(("mesh_cast", "reshard", "all_gather_invariant", "shard_alike", "sums_of_terms"), "tests/spmd"),
+    **dict.fromkeys(("unreduced_psum", "unreduced_reduce_scatter", "preduced"), "tests/primitives/test_varying.py"),
+    **dict.fromkeys(
+        ("all_gather_reduced", "reduced_vary_cast", "vary_unreduced_cast"), "tests/primitives/test_varying.py"
+    ),
     "call_hi_primitive": "tests/transforms/custom/test_hi_primitive.py",
     "custom_call": "the other primitive of calls with rules, in programs",
     "platform_index": "an integer",

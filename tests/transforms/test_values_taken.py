@@ -512,6 +512,7 @@ NOT_CALLED = {
         concrete differentiated made_at origin shown dependence jacobian laplacian series tangent
         value dim batch_dim __getstate__ _known _leak _leaked""",
     "says what it is: the value without its derivative": "primal",
+    "of the type, on which values have no influence": "mat",
     "gives up the memory": "delete",
 }
 _LEFT_OUT = {name for names in NOT_CALLED.values() for name in names.split()}

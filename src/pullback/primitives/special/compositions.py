@@ -524,9 +524,9 @@ def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
     mask of where ``x`` is selected, and ``second`` of where ``y`` is selected. An operand that is NaN is always
     selected.
     """
-    one = full((), 1, x.dtype)
+    one, half = full((), 1, x.dtype), full((), 0.5, x.dtype)
     first, second = first | (x != x), second | (y != y)
-    return where(first, where(second, one * 0.5, one), 0)
+    return where(first, where(second, half, one), 0)
 
 
 def _max_share(x: Any, y: Any) -> Any:

@@ -29,7 +29,7 @@ Logs = dict[Any, Any]
 
 logs_within = RuleKind("logs_within", "what rules log within the programs of the operation is dropped")
 """``rule(eqn) -> (eqn, atoms, logs)`` for an operation with programs in which rules log: the equation with further
-results, the atoms of the logs, and the positions among these atoms of the leaves of each log."""
+results, or None if it goes; the atoms of the logs; and the positions among these atoms of the leaves of each log."""
 
 backward_log_p = Primitive("backward_log", multiple_results=True, keeps_weak_type=False, effect=True)
 backward_log_p.abstract_eval(lambda *avals, tree: [])
@@ -46,6 +46,11 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, tree: Any) -> Any:
 def _batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, tree: Any) -> Any:
     first = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     return backward_log_p.bind(*first, tree=tree), []
+
+
+@logs_within(backward_log_p)
+def _logged(eqn: Eqn) -> tuple[None, Sequence[Any], Logs]:
+    return None, eqn.invars, tree.unflatten(eqn.params["tree"], range(len(eqn.invars)))
 
 
 class CondSum:
@@ -136,13 +141,10 @@ def with_logs_as_results(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Logs]:
     found: list[Any] = []
     logs: Logs = {}
     for eqn in jaxpr.eqns:
-        if eqn.primitive is backward_log_p:
-            atoms = eqn.invars
-            inner = tree.unflatten(eqn.params["tree"], range(len(atoms)))
-        else:
-            rule = logs_within.of(eqn.primitive) if backward_log_p.name in eqn.effects else None
-            eqn, atoms, inner = (eqn, [], {}) if rule is None else rule(eqn)
-            eqns.append(eqn)
+        rule = logs_within.of(eqn.primitive) if backward_log_p.name in eqn.effects else None
+        kept, atoms, inner = (eqn, [], {}) if rule is None else rule(eqn)
+        if kept is not None:
+            eqns.append(kept)
         logs.update(moved(inner, len(found)))
         found += atoms
     return ClosedJaxpr(jaxpr.replace(eqns=eqns, outvars=[*jaxpr.outvars, *found]), closed.consts), logs

@@ -6,7 +6,6 @@ are found again by their elements. Comparing elements takes far less time than f
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ import numpy as np
 
 from pullback.core.errors import SingularMatrixError
 from pullback.core.interrupts import imported
+from pullback.core.locks import lock
 
 _MOST_BYTES = 1 << 28
 _MOST = 64
@@ -45,7 +45,7 @@ class Kept:
         self.most_bytes = most_bytes
         self.results: OrderedDict[Any, tuple[Sequence[Any], Any, int]] = OrderedDict()
         self.bytes = 0
-        self.lock = threading.Lock()
+        self.lock = lock(vars(self), "lock")
 
     def find(self, key: Any, arrays: Sequence[Any], make: Callable[[], tuple[Any, int]]) -> Any:
         """Return the result for ``key`` and ``arrays``, or make it: ``make`` returns the result and its bytes."""
