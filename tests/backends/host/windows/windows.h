@@ -11,7 +11,6 @@
 #define far
 #define WINAPI
 #define INFINITE 0xffffffffu
-#define __pragma(directive) /* an operator of Microsoft's compiler; its directives only make loops quicker */
 
 typedef uint32_t DWORD;
 typedef void *HANDLE;
