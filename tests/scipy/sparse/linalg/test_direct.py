@@ -142,6 +142,16 @@ def test_the_factorisation_is_computed_once_for_all_derivatives_of_a_matrix(monk
     assert len(count) == 1
 
 
+def test_results_that_are_kept_are_not_those_of_memory_that_was_written_anew() -> None:
+    kept = factors.Kept(2, 1000)
+    x = np.array([1, 2], np.int32)
+    found = lambda: kept.find("key", [x], lambda: (x.tolist(), 0))
+    assert found() == [1, 2]
+    x[:] = [2, 1]  # in the same memory, with the same sum
+    assert found() == [2, 1]
+    assert found() is found()
+
+
 def test_results_that_are_kept_are_limited_in_number_and_size() -> None:
     kept = factors.Kept(2, 1000)
     calls: list[int] = []

@@ -38,7 +38,10 @@ class Settings(NamedTuple):
 
 
 class Kept:
-    """The newest results that were computed from some arrays, of limited number and size."""
+    """The newest results that were computed from some arrays, of limited number and size.
+
+    The arrays are copied: a program's operands may be memory that its next call writes anew.
+    """
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self.most = most
@@ -56,11 +59,12 @@ class Kept:
                 self.results.move_to_end(key)
         if found is not None and all(map(_same, found[0], arrays)):
             return found[1]
+        copies = [np.array(x) for x in arrays]
         result, size = make()
         size += sum(x.nbytes for x in arrays)
         with self.lock:
             self._drop(key)
-            self.results[key] = list(arrays), result, size
+            self.results[key] = copies, result, size
             self.bytes += size
             while len(self.results) > 1 and (len(self.results) > self.most or self.bytes > self.most_bytes):
                 self._drop(next(iter(self.results)))
