@@ -85,15 +85,15 @@ typedef struct Job {
         const type *x = (const type *)a[1], *y = (const type *)a[2];                                        \
         type *out = (type *)a[3];                                                                           \
         if (strides[0] == 1 && strides[1] == sizeof(type) && strides[2] == sizeof(type)) {                  \
-            EACH(i, n) out[i] = which[i] ? x[i] : y[i];                               \
+            EACH(i, n) out[i] = which[i] ? x[i] : y[i];                                                     \
         } else if (strides[0] == 1 && strides[1] == 0 && strides[2] == sizeof(type)) {                      \
             const type first = *x;                                                                          \
-            EACH(i, n) out[i] = which[i] ? first : y[i];                              \
+            EACH(i, n) out[i] = which[i] ? first : y[i];                                                    \
         } else if (strides[0] == 1 && strides[1] == sizeof(type) && strides[2] == 0) {                      \
             const type second = *y;                                                                         \
-            EACH(i, n) out[i] = which[i] ? x[i] : second;                             \
+            EACH(i, n) out[i] = which[i] ? x[i] : second;                                                   \
         } else {                                                                                            \
-            EACH(i, n)                                                                \
+            EACH(i, n)                                                                                      \
                 out[i] = *(const uint8_t *)(a[0] + i * strides[0])                                          \
                              ? *(const type *)(a[1] + i * strides[1]) : *(const type *)(a[2] + i * strides[2]); \
         }                                                                                                   \
@@ -110,12 +110,12 @@ SELECT(select_8, uint64_t)
         const type *p = (const type *)a[0], *q = (const type *)a[1];                                        \
         type *out = (type *)a[2];                                                                           \
         if (strides[0] == sizeof(type) && strides[1] == sizeof(type)) {                                     \
-            EACH(i, n) { const type x = p[i], y = q[i]; out[i] = expression; }        \
+            EACH(i, n) { const type x = p[i], y = q[i]; out[i] = expression; }                              \
         } else if (strides[0] == sizeof(type) && strides[1] == 0) {                                         \
             const type y = *q;                                                                              \
-            EACH(i, n) { const type x = p[i]; out[i] = expression; }                  \
+            EACH(i, n) { const type x = p[i]; out[i] = expression; }                                        \
         } else {                                                                                            \
-            EACH(i, n) {                                                              \
+            EACH(i, n) {                                                                                    \
                 const type x = *(const type *)(a[0] + i * strides[0]), y = *(const type *)(a[1] + i * strides[1]); \
                 out[i] = expression;                                                                        \
             }                                                                                               \
@@ -135,7 +135,7 @@ typedef uint64_t MAY_ALIAS bits_d;
         const type *p = (const type *)args[0], *q = (const type *)args[1];                                  \
         bits *out = (bits *)args[2];                                                                        \
         if (strides[0] == sizeof(type) && strides[1] == sizeof(type)) {                                     \
-            EACH(i, n) {                                                              \
+            EACH(i, n) {                                                                                    \
                 const type x = p[i], y = q[i];                                                              \
                 const bits a = ((const bits *)p)[i], b = ((const bits *)q)[i];                              \
                 EXTREME_OF(x, y, a, b, bits, wins, on_equal)                                                \
@@ -144,14 +144,14 @@ typedef uint64_t MAY_ALIAS bits_d;
             const type y = *q;                                                                              \
             const bits b = *(const bits *)q;                                                                \
             if (y != y) {                                                                                   \
-                EACH(i, n) out[i] = p[i] != p[i] ? ((const bits *)p)[i] : b;          \
+                EACH(i, n) out[i] = p[i] != p[i] ? ((const bits *)p)[i] : b;                                \
             } else if (keeps(y)) {                                                                          \
-                EACH(i, n) out[i] = !(y wins p[i]) ? ((const bits *)p)[i] : b;        \
+                EACH(i, n) out[i] = !(y wins p[i]) ? ((const bits *)p)[i] : b;                              \
             } else {                                                                                        \
-                EACH(i, n) out[i] = !(y wins##= p[i]) ? ((const bits *)p)[i] : b;     \
+                EACH(i, n) out[i] = !(y wins##= p[i]) ? ((const bits *)p)[i] : b;                           \
             }                                                                                               \
         } else {                                                                                            \
-            EACH(i, n) {                                                              \
+            EACH(i, n) {                                                                                    \
                 const char *s = args[0] + i * strides[0], *t = args[1] + i * strides[1];                    \
                 const type x = *(const type *)s, y = *(const type *)t;                                      \
                 const bits a = *(const bits *)s, b = *(const bits *)t;                                      \
@@ -225,13 +225,13 @@ DIVISION(u8, uint64_t, uint64_t, uint64_t, 0)
         const from *p = (const from *)a[0];                                                                 \
         to *out = (to *)a[1];                                                                               \
         if (strides[0] == sizeof(from)) {                                                                   \
-            EACH(i, n) { const from x = p[i]; out[i] = expression; }                  \
+            EACH(i, n) { const from x = p[i]; out[i] = expression; }                                        \
         } else if (strides[0] == 0) {                                                                       \
             const from x = *p;                                                                              \
             const to same = expression;                                                                     \
             EACH(i, n) out[i] = same;                                                                       \
         } else {                                                                                            \
-            EACH(i, n) {                                                              \
+            EACH(i, n) {                                                                                    \
                 const from x = *(const from *)(a[0] + i * strides[0]);                                      \
                 out[i] = expression;                                                                        \
             }                                                                                               \

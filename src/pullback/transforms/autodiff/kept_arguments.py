@@ -19,7 +19,22 @@ from pullback.core.linear_data import join, split
 from pullback.core.types import ShapedArray
 
 
-class NotNeeded:
+class _Mark:
+    """Stands for an argument that is not kept. All marks of a class are equal."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class NotNeeded(_Mark):
     """Stands for an argument that the backward pass does not need, in ``args_res`` of a ``vjp`` function.
 
     >>> from pullback.transforms.autodiff.kept_arguments import NotNeeded
@@ -29,17 +44,8 @@ class NotNeeded:
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "NotNeeded()"
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is NotNeeded
-
-    def __hash__(self) -> int:
-        return hash(NotNeeded)
-
-
-class NotSaveable:
+class NotSaveable(_Mark):
     """Stands for an argument that the backward pass needs and ``vjp`` was told not to keep, in ``args_res``.
 
     >>> from pullback.transforms.autodiff.kept_arguments import NotSaveable
@@ -48,15 +54,6 @@ class NotSaveable:
     """
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "NotSaveable()"
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is NotSaveable
-
-    def __hash__(self) -> int:
-        return hash(NotSaveable)
 
 
 tree.register_pytree_node(NotNeeded, lambda x: ((), None), lambda aux, children: NotNeeded())
