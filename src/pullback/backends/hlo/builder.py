@@ -185,7 +185,6 @@ class Builder:
       sizes: the values of the variables in symbolic sizes, int32 scalars.
       order: the token of the last effect, on which the next effect depends; None before the first.
       called: whether another function calls this one.
-      outlined: whether the compiler never inlines this function, so that its arguments are in memory.
       index: a cache of the lines that define each value, for ``in_place``.
     """
 
@@ -201,15 +200,14 @@ class Builder:
         "module",
         "operands",
         "order",
-        "outlined",
         "results",
         "signature",
         "sizes",
         "source_loc",
     )
 
-    def __init__(self, module: Module, called: bool = False, outlined: bool = False) -> None:
-        self.module, self.called, self.outlined = module, called, outlined
+    def __init__(self, module: Module, called: bool = False) -> None:
+        self.module, self.called = module, called
         self.results: list[ShapedArray] = []
         self.operands: list[ShapedArray] = []
         self.signature: list[Value] = []

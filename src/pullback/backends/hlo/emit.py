@@ -125,7 +125,7 @@ def _emit_halves(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
     env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
     consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     for half in halves(jaxpr):
-        inner = Builder(hlo.module, called=True, outlined=True)
+        inner = Builder(hlo.module, called=True)
         known = [v for v in half.invars if v not in consts]
         values = {v: inner.argument(v.aval.shape, v.aval.dtype) for v in known}
         values.update({v: inner.captured(consts[v]) for v in half.invars if v in consts})

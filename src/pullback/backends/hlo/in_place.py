@@ -97,7 +97,7 @@ def materialized(hlo: Builder, x: Value) -> Value:
 def is_exact(hlo: Builder, x: Value) -> bool:
     """Whether ``x`` is computed from the program's arguments without rounding: then it is the same in every kernel.
 
-    Arguments of functions that the compiler may inline do not count: it may compute them where they are used.
+    Arguments of functions that are called do not count, for the compiler may compute them where they are used.
     """
     definitions = _definitions(hlo)
     constants = {line.partition(" ")[0] for line in hlo.head if _EXACT.match(line)}
@@ -110,7 +110,7 @@ def is_exact(hlo: Builder, x: Value) -> bool:
         if len(visited) > _MOST:
             return False
         if name.startswith("%arg"):
-            if hlo.called and not hlo.outlined:
+            if hlo.called:
                 return False
         elif _EXACT.match(definitions.get(name, "")):
             waiting += _NAMES.findall(definitions[name])[1:]
