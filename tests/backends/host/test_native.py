@@ -345,6 +345,19 @@ def test_forked_processes_have_threads_of_their_own() -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_there_may_be_more_threads_than_ranges_of_blocks() -> None:
+    x, out = np.arange(100_000.0).reshape(1, -1), np.zeros((1, 100_000))
+    add = native.loops.find(np.add, bytes([np.dtype(float).num] * 3))
+    child = os.fork()  # whose threads end with it
+    if not child:
+        for _ in range(20):
+            native.loops.run(x.shape, [x, out, out], [(add, (0, 1, 2))], 512, 70)
+        os._exit(0 if (out == 20 * x).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_whole_arrays_may_have_other_axes() -> None:
     x, out = np.arange(24.0).reshape(2, 3, 4), np.empty((24,))
     add = native.loops.find(np.add, bytes([np.dtype(float).num] * 3))
