@@ -412,7 +412,8 @@ static const Named OWN_LOOPS[] = {
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
-    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
+    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
+    {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
 };
 
