@@ -383,6 +383,7 @@ SEARCHES(i8, int64_t)
 
 #include "special.h"
 #include "rows.h"
+#include "planes.h"
 
 typedef struct {
     const char *name;
@@ -420,7 +421,7 @@ static const Named OWN_LOOPS[] = {
     {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
-    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
@@ -461,6 +462,15 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
+        if (step->data == PLANES) {
+            for (npy_intp i = 0, n = job->group - in_group; i < rows; i += n, n = job->group) {
+                if (n > rows - i) n = rows - i;
+                if (step->is_flat) n = rows;
+                ((Plane *)step->loop)(start, step->is_flat ? 1 : n, count, outer, inner);
+                for (int k = 0; k <= step->arity; k++) start[k] += (n - 1) * outer[k] + leap[k];
+            }
+            continue;
+        }
         for (npy_intp i = 0, rest = job->group - in_group; i < (step->is_flat ? 1 : rows); i++) {
             char *arguments[MOST_OPERANDS + 1]; /* a loop may change them */
             for (int k = 0; k <= step->arity; k++) arguments[k] = start[k];
