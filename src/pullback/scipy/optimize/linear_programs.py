@@ -365,7 +365,7 @@ def _solved(name: str, program: Program, integrality: Any, settings: Mapping[str
         ShapeDtypeStruct((), np.int32), ShapeDtypeStruct((), np.int32),
     ]  # fmt: skip
     fixed = stop_gradient(tuple(program))
-    x, y, places, status, degeneracy = pure_callback(run, results, *fixed, vmap_method="sequential")
+    x, y, positions, status, degeneracy = pure_callback(run, results, *fixed, vmap_method="sequential")
     program = Program(*spoiled(program, degeneracy))
     low = pnp.concatenate([program.low, program.lower])
     high = pnp.concatenate([program.high, program.upper])
@@ -373,12 +373,12 @@ def _solved(name: str, program: Program, integrality: Any, settings: Mapping[str
     if integrality is not None:
         whole = np.concatenate([np.zeros(m, bool), integrality != 0])
         side = ops.where(whole, pnp.concatenate([pnp.zeros(m, dtype), x]), side)
-    right = side[places]
-    unit = (places[:, None] == np.arange(m, m + n)).astype(dtype)
-    matrix = unit if m == 0 else ops.where((places < m)[:, None], program.rows[pnp.clip(places, 0, m - 1)], unit)
+    right = side[positions]
+    unit = (positions[:, None] == np.arange(m, m + n)).astype(dtype)
+    matrix = unit if m == 0 else ops.where((positions < m)[:, None], program.rows[pnp.clip(positions, 0, m - 1)], unit)
     x = attached(name, lambda x: times(matrix, x) - right, x, degeneracy)
-    active = attached(name, lambda y: program.cost - times(matrix.T, y), y[places], degeneracy)
-    return x, ops.mul(y, 0).at[places].set(active), status, degeneracy
+    active = attached(name, lambda y: program.cost - times(matrix.T, y), y[positions], degeneracy)
+    return x, ops.mul(y, 0).at[positions].set(active), status, degeneracy
 
 
 def _on_host(integrality: Any, settings: Mapping[str, Any], *arrays: Any) -> list[Any]:
@@ -387,7 +387,7 @@ def _on_host(integrality: Any, settings: Mapping[str, Any], *arrays: Any) -> lis
     program = Program(*(np.asarray(x, np.float64) for x in arrays))
     m, n = program.rows.shape
     x, y, status = np.full(n, np.nan), np.full(m + n, np.nan), 4
-    places, degeneracy = np.arange(m, m + n), NOT_SOLVED
+    positions, degeneracy = np.arange(m, m + n), NOT_SOLVED
     if all(np.isfinite(part).all() for part in program[:2]) and not any(np.isnan(part).any() for part in program):
         if integrality is not None:
             found, status = _integers(program, integrality, settings)
@@ -400,8 +400,8 @@ def _on_host(integrality: Any, settings: Mapping[str, Any], *arrays: Any) -> lis
         else:
             x, y, status = _vertex_of(program, settings)
         if status == 0:
-            places, degeneracy = _basis(program, x, y)
-    return [x.astype(dtype), y.astype(dtype), places.astype(np.int32), np.int32(status), np.int32(degeneracy)]
+            positions, degeneracy = _basis(program, x, y)
+    return [x.astype(dtype), y.astype(dtype), positions.astype(np.int32), np.int32(status), np.int32(degeneracy)]
 
 
 def _vertex_of(program: Program, settings: Mapping[str, Any]) -> tuple[Any, Any, int]:
@@ -437,12 +437,12 @@ def _basis(program: Program, x: Any, y: Any) -> tuple[Any, int]:
     equal = low == high
     strong = equal | (size > _TOUCHING)
     touching = strong | (slack <= _TOUCHING)
-    places = np.lexsort((slack, -size, ~equal))[:n]
+    positions = np.lexsort((slack, -size, ~equal))[:n]
     if equal.sum() > n or np.linalg.matrix_rank(rows[equal[: len(rows)]]) < equal[: len(rows)].sum():
-        return places, DEPENDENT
+        return positions, DEPENDENT
     if touching.sum() > n:
-        return places, KINK
-    return places, REGULAR if strong.sum() == n else NOT_UNIQUE
+        return positions, KINK
+    return positions, REGULAR if strong.sum() == n else NOT_UNIQUE
 
 
 def _integers(program: Program, integrality: Any, settings: Mapping[str, Any]) -> tuple[Any, int]:
