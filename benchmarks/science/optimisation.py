@@ -40,8 +40,8 @@ def row(name: str, signature: str, *rest: Any, **more: Any) -> Row:
 PART = Part(
     "Optimisation",
     "`scipy.optimize`. Solutions are differentiated by their optimality conditions, by every array of the problem.\n"
-    "Where these determine no derivative, as at a kink, the result's `degeneracy` says so; the derivative is NaN, and in\n"
-    "eager code it raises `DegenerateSolutionError`.",
+    "Where these determine no derivative, as at a kink, the result's `degeneracy` says so; the derivative is NaN, and\n"
+    "in eager code it raises `DegenerateSolutionError`.",
     (
         row(
             "linprog", "(c, A_ub, b_ub, A_eq, b_eq, bounds, method, *, options)",
