@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of
 from pullback.core.elsewhere import is_here
-from pullback.core.trace import Primitive, RuleKind, state
+from pullback.core.trace import Primitive, RuleKind, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.arrays import shapes
@@ -137,6 +137,7 @@ def host_fused(
     results: int = 1,
     large: float = math.inf,
     fused: Callable[..., bool] | None = None,
+    tangent: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Make a function of one array that is a single NumPy call in eager evaluation, and several operations in traces.
 
@@ -147,19 +148,35 @@ def host_fused(
       results: the number of results.
       large: the least elements of arrays that are evaluated by several operations too, which fuse by themselves.
       fused: ``fused(x, **params)`` returns whether a large array is nevertheless evaluated by ``host``.
+      tangent: ``tangent(t, out, **params)`` returns the tangent of the result ``out``; then eager evaluation is one call
+        also where it is differentiated. By default the operations are differentiated.
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
     p.decomposition_rule = otherwise
 
     def function(x: Any, **params: Any) -> Any:
-        if not state.trace.quick or not is_here(x):
+        if not state.trace.quick or not (is_here(x) or (tangent is not None and _is_here_differentiated(x))):
             return otherwise(x, **params)
         if x.size < large or (fused is not None and fused(x, **params)):
             return p.bind(x, **params)
         return otherwise(x, **params)
 
+    if tangent is not None:
+
+        @p.jvp
+        def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+            out = function(*primals, **params)
+            return out, tangent(*tangents, out, **params)
+
     return function
+
+
+def _is_here_differentiated(x: Any) -> bool:
+    """Whether NumPy computes eager operations on ``x``, and derivative rules are all that is applied to them."""
+    while isinstance(x, Tracer) and x._trace.differentiates:
+        x = x.primal  # type: ignore[attr-defined]
+    return is_here(x)
 
 
 def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
