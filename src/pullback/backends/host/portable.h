@@ -57,15 +57,37 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */
+/* Before a loop whose bound is known: GNU's compiler is not to write it out, with its variables in memory. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define ROLLED _Pragma("GCC unroll 1")
+#else
+#define ROLLED
+#endif
+
+/* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. Those for some
+   processors fuse multiplications and additions, where a loop is not UNFUSED. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && !defined(PULLBACK_WINDOWS)
 #if __GNUC__ >= 12
-#define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"), optimize("O3", "no-trapping-math")))
+#define WIDTHS target_clones("default", "avx2", "arch=x86-64-v4")
 #else
-#define WIDE __attribute__((target_clones("default", "avx2"), optimize("O3", "no-trapping-math")))
+#define WIDTHS target_clones("default", "avx2")
 #endif
+#define WIDE __attribute__((WIDTHS, optimize("O3", "no-trapping-math")))
+#define WIDE_UNFUSED __attribute__((WIDTHS, optimize("O3", "no-trapping-math", "fp-contract=off")))
+#elif defined(__GNUC__) && !defined(__clang__)
+#define WIDE
+#define WIDE_UNFUSED __attribute__((optimize("fp-contract=off")))
 #else
 #define WIDE
+#define WIDE_UNFUSED
+#endif
+/* At the begin of a function that is UNFUSED, or inlined into such ones. */
+#ifdef __clang__
+#define UNFUSED _Pragma("clang fp contract(off)")
+#elif defined(PULLBACK_MICROSOFT)
+#define UNFUSED __pragma(fp_contract(off))
+#else
+#define UNFUSED
 #endif
 
 /* Numbers that threads share, and pointers as numbers. All operations are in one order, except `shared_glance`. ------ */
