@@ -188,13 +188,12 @@ class Observations:
         arithmetic = trace.arithmetic
         full = host_value(out)
         exact = arithmetic.rounded(wide)
-        if full.size <= digits.SAMPLE:  # the usual case: all numbers are finite, and none is zero
-            errors = np.abs(arithmetic.difference(full, wide)) / np.abs(exact)
-            worst = float(errors) if errors.ndim == 0 else float(errors.max()) if errors.size else 0.0
-            if worst < math.inf:
-                none_lost = worst <= 2 * digits.unit(full.dtype)
-                error = worst if none_lost or full.size <= 50 else digits.typical_worst(errors)
-                return full, exact, min(error, 1.0), None, wide
+        if self._is_usual(primitive, full, exact, made):
+            value, some = digits.sampled(full), digits.sampled(exact)
+            errors = np.abs(arithmetic.difference(value, arithmetic.sampled(wide))) / np.abs(some)
+            error = digits.few_exceed(errors, full.dtype) if errors.size else 0.0
+            if error < math.inf:
+                return value, some, min(error, 1.0), None, wide
         special, unknown = None, 1.0
         if not (np.isfinite(full).all() and np.isfinite(exact).all()):
             special, unknown, wide = self._special(trace, operands, full, wide, made)
@@ -206,6 +205,15 @@ class Observations:
         difference = arithmetic.difference(value, arithmetic.sampled(wide))
         error = digits.typical_worst(digits.relative_errors(value, difference, exact, unknown))
         return value, exact, error, special, wide
+
+    @staticmethod
+    def _is_usual(primitive: Primitive, full: Any, exact: Any, made: Made) -> bool:
+        """Whether no special value is among the elements of a result, as far as those that are compared do not tell."""
+        if full.size <= digits.SAMPLE:
+            return True
+        if not (np.isfinite(full).all() and np.isfinite(exact).all()):
+            return False
+        return bool(full.all()) or not traits.elementwise.of(primitive) or made.exact
 
     def _is_too_deep(self, exact: Any, found: Sequence[Any]) -> None:
         """Note whether a sum cancels so far that its shadow is not known; a zero is, if both terms are one value."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.analysis.digits import SAMPLE, Accuracy, sampled, typical_worst, unit
+from pullback.analysis.digits import SAMPLE, Accuracy, few_exceed, sampled, unit
 from pullback.core import dtypes, source, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.config import enable_x64
@@ -221,10 +220,7 @@ def _compared(rule: Callable[..., Any], wides: Sequence[Any], params: dict[str, 
     ratio = value / wide
     if ratio.ndim == 0:
         return wide, float(abs(ratio - 1.0))
-    error = float(max(np.maximum.reduce(ratio, None) - 1.0, 1.0 - np.minimum.reduce(ratio, None)))
-    if value.size > 50 and error > 2 * unit(value.dtype):
-        error = typical_worst(np.abs(ratio - 1.0)) if error < 1 else math.nan
-    return wide, error
+    return wide, few_exceed(np.abs(ratio - 1.0), value.dtype)
 
 
 def widened_parameters(params: dict[str, Any]) -> dict[str, Any]:
