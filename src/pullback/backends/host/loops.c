@@ -324,6 +324,7 @@ SEARCHES(i8, int64_t)
 
 #include "special.h"
 #include "rows.h"
+#include "planes.h"
 
 typedef struct {
     const char *name;
@@ -364,11 +365,12 @@ static const Named OWN_LOOPS[] = {
     {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
-    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
-    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
+    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
+    {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
 };
 
@@ -407,6 +409,15 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
+        if (step->data == PLANES) {
+            for (npy_intp i = 0, n = job->group - in_group; i < rows; i += n, n = job->group) {
+                if (n > rows - i) n = rows - i;
+                if (step->is_flat) n = rows;
+                ((Plane *)step->loop)(start, step->is_flat ? 1 : n, count, outer, inner);
+                for (int k = 0; k <= step->arity; k++) start[k] += (n - 1) * outer[k] + leap[k];
+            }
+            continue;
+        }
         for (npy_intp i = 0, rest = job->group - in_group; i < (step->is_flat ? 1 : rows); i++) {
             char *arguments[MOST_OPERANDS + 1]; /* a loop may change them */
             for (int k = 0; k <= step->arity; k++) arguments[k] = start[k];
@@ -531,6 +542,7 @@ static void share(Job *job) {
 }
 
 #include "products.h"
+#include "moves.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -956,6 +968,7 @@ static PyMethodDef METHODS[] = {
     {"align", align, METH_NOARGS, align_doc},
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
+    {"move", move, METH_VARARGS, move_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

@@ -64,30 +64,15 @@
 #define ROLLED
 #endif
 
-/* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. Those for some
-   processors fuse multiplications and additions, where a loop is not UNFUSED. */
+/* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && !defined(PULLBACK_WINDOWS)
 #if __GNUC__ >= 12
-#define WIDTHS target_clones("default", "avx2", "arch=x86-64-v4")
+#define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4"), optimize("O3", "no-trapping-math")))
 #else
-#define WIDTHS target_clones("default", "avx2")
+#define WIDE __attribute__((target_clones("default", "avx2"), optimize("O3", "no-trapping-math")))
 #endif
-#define WIDE __attribute__((WIDTHS, optimize("O3", "no-trapping-math")))
-#define WIDE_UNFUSED __attribute__((WIDTHS, optimize("O3", "no-trapping-math", "fp-contract=off")))
-#elif defined(__GNUC__) && !defined(__clang__)
-#define WIDE
-#define WIDE_UNFUSED __attribute__((optimize("fp-contract=off")))
 #else
 #define WIDE
-#define WIDE_UNFUSED
-#endif
-/* At the begin of a function that is UNFUSED, or inlined into such ones. */
-#ifdef __clang__
-#define UNFUSED _Pragma("clang fp contract(off)")
-#elif defined(PULLBACK_MICROSOFT)
-#define UNFUSED __pragma(fp_contract(off))
-#else
-#define UNFUSED
 #endif
 
 /* Numbers that threads share, and pointers as numbers. All operations are in one order, except `shared_glance`. ------ */

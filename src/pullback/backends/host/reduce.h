@@ -26,7 +26,6 @@ enum {
    b is NaN, so that the part's result is its first NaN. */
 #define PART_OF(name, type, flag, term, start, neutral, combined, kept, mark)                            \
     INLINE type name(const type *restrict x, const type *restrict y, npy_intp n) {                          \
-        UNFUSED                                                                                             \
         type lanes[LANES], a, b, c;                                                                          \
         flag odd[LANES];                                                                                    \
         npy_intp i;                                                                                         \
@@ -57,7 +56,7 @@ enum {
 #define UNMARKED(l, b) (void)b
 
 #define OF_ROWS(name, type, part, of_parts, arity)                                                          \
-    WIDE_UNFUSED static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece) {          \
+    WIDE static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece) {          \
         for (npy_intp r = 0; r < rows; r++) {                                                               \
             const type *x = (const type *)(operands[0].data + r * operands[0].stride);                      \
             const type *y = (const type *)(operands[arity - 1].data + r * operands[arity - 1].stride);      \
@@ -74,7 +73,7 @@ enum {
 
 /* A piece of a column is reduced from its first element to its last, and a row of them at once. */
 #define OF_COLUMNS(name, type, combined, kept)                                                                    \
-    WIDE_UNFUSED static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece) {          \
+    WIDE static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece) {          \
         const npy_intp stride = operands[0].stride;                                                         \
         for (npy_intp first = 0; first < rows; first += piece) {                                            \
             const npy_intp end = rows - first < piece ? rows : first + piece;                               \
