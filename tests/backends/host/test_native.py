@@ -345,6 +345,19 @@ def test_forked_processes_have_threads_of_their_own() -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_there_may_be_more_threads_than_ranges_of_blocks() -> None:
+    x, out = np.arange(100_000.0).reshape(1, -1), np.zeros((1, 100_000))
+    add = native.loops.find(np.add, bytes([np.dtype(float).num] * 3))
+    child = os.fork()  # whose threads end with it
+    if not child:
+        for _ in range(20):
+            native.loops.run(x.shape, [x, out, out], [(add, (0, 1, 2))], 512, 70)
+        os._exit(0 if (out == 20 * x).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_whole_arrays_may_have_other_axes() -> None:
     x, out = np.arange(24.0).reshape(2, 3, 4), np.empty((24,))
     add = native.loops.find(np.add, bytes([np.dtype(float).num] * 3))
@@ -441,45 +454,3 @@ def test_operators_refuse_arrays_whose_result_is_large() -> None:
             loops.add(np.ones((3, 2)), np.ones((2, 3)))
     finally:
         assert loops.limit(former) == 9
-
-
-# Copies --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.bool_, np.int16, np.float32, np.complex64, np.float64])
-@pytest.mark.parametrize("shape", [(2, 3, 130), (4, 100), (1, 70), (500,)])
-def test_copies_are_those_of_numpy(shape: tuple[int, ...], dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "COPIED", 1)
-    monkeypatch.setattr(native, "SHARE", 1)
-    x = (np.arange(np.prod(shape)).reshape(shape) % 3).astype(dtype)
-    for source in (x, x[..., ::-1], x[..., :1], x[:1], np.broadcast_to(x[..., :1], shape)):
-        out = np.zeros((*shape[:-1], shape[-1] + 5), dtype)
-        native.copy(out[..., 2:-3], source)
-        np.testing.assert_array_equal(out[..., 2:-3], np.broadcast_to(source, shape))
-        assert not out[..., :2].any()
-        assert not out[..., -3:].any()
-    for axis in range(len(shape)):
-        parts = [x, x.take([0, 0], axis), x]
-        np.testing.assert_array_equal(native.concatenated(parts, axis), np.concatenate(parts, axis))
-
-
-def test_objects_are_copied_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "COPIED", 1)
-    value = object()
-    before = sys.getrefcount(value)
-    out = np.empty(100, object)
-    native.copy(out, np.full(100, value, object))
-    assert sys.getrefcount(value) == before + 100
-
-
-def test_large_arrays_are_repeated_padded_and_reshaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "COPIED", 1)
-    x = np.arange(240.0, dtype=np.float32).reshape(2, 3, 40)
-    y = jnp.asarray(x)
-    for function in (
-        lambda m, x: m.repeat(x, 3), lambda m, x: m.repeat(x, 20, 1), lambda m, x: m.tile(x, (2, 1, 3)),
-        lambda m, x: m.swapaxes(x, 0, 1).reshape(-1), lambda m, x: x[:, ::2, ::3].reshape(-1),
-        lambda m, x: m.pad(x, ((1, 0), (0, 2), (3, 3))), lambda m, x: m.concatenate([x, x[:, :2]], 1),
-        lambda m, x: m.roll(x, 7), lambda m, x: m.stack([x, x], 3),
-    ):  # fmt: skip
-        np.testing.assert_array_equal(function(jnp, y), function(np, x))

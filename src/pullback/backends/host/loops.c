@@ -4,8 +4,8 @@
    has the bits that NumPy computes, or one of those below, for operations that NumPy lacks or computes slowly. All have
    the signature of NumPy's loops: pointers to the operands and the result, the number of elements, the strides.
 
-   Threads take blocks from a common counter. Which thread computes a block changes no result. A thread that is late
-   finds that the others have done its part, so that a busy core costs nothing. */
+   Each thread has a range of the blocks, and then takes those of others that are late, so that a busy core costs nothing.
+   Which thread computes a block changes no result. */
 
 #define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -32,9 +32,13 @@ enum {
     MOST_OPERANDS = 4,
     ALIGNMENT = 64, /* of buffers, in bytes */
     LANES = 32,     /* of a reduction */
-    TAKEN = 4,      /* blocks of elements that a thread takes at once */
-    SPINS = 4000,   /* how often a thread looks for the next job before it sleeps: for 70 us on an AMD EPYC */
+    MOST_RANGES = 64, /* into which the blocks of a job are divided */
+    TAKEN = 1 << 15, /* bytes of elements that a thread takes at once, in blocks */
+    SPINS = 4000,   /* how often a thread looks for the next job before it lets others have its core: for 70 us on an AMD EPYC */
+    YIELDS = 256,   /* how often it looks then before it reads the clock */
 };
+
+#define YIELDING 5e-4 /* for how many seconds it looks then, before it sleeps */
 
 typedef struct {
     void *loop; /* a Loop, or a Reduction if the result has pieces */
@@ -53,13 +57,21 @@ typedef struct {
     int axis;        /* of the pieces: 1 or 2 */
 } Value;
 
+/* Blocks that one thread takes, and others if it is late. */
+typedef struct {
+    Shared next;
+    npy_intp end;
+    char apart[64 - sizeof(Shared) - sizeof(npy_intp)]; /* no two are in the same line of a cache */
+} Range;
+
 typedef struct Job {
     void (*compute)(const struct Job *, npy_intp block, char *memory);
     int taken; /* how many blocks a thread takes at once: memory is read in long runs */
     npy_intp blocks;
+    Range *ranges; /* the blocks, divided: the same parts of arrays are mostly in the same core's cache */
+    int range_count;
     npy_intp buffers; /* bytes that each thread needs */
     char *memory;
-    Shared next; /* the next block */
     long most_helpers;
     Shared helpers;
     const void *product; /* if matrices are multiplied, nothing of the following */
@@ -371,6 +383,7 @@ SEARCHES(i8, int64_t)
 
 #include "special.h"
 #include "rows.h"
+#include "planes.h"
 
 typedef struct {
     const char *name;
@@ -408,11 +421,12 @@ static const Named OWN_LOOPS[] = {
     {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
-    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
-    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
+    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
+    {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
 };
 
@@ -449,6 +463,15 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
+        if (step->data == PLANES) {
+            for (npy_intp i = 0, n = job->group - in_group; i < rows; i += n, n = job->group) {
+                if (n > rows - i) n = rows - i;
+                if (step->is_flat) n = rows;
+                ((Plane *)step->loop)(start, step->is_flat ? 1 : n, count, outer, inner);
+                for (int k = 0; k <= step->arity; k++) start[k] += (n - 1) * outer[k] + leap[k];
+            }
+            continue;
+        }
         for (npy_intp i = 0, rest = job->group - in_group; i < (step->is_flat ? 1 : rows); i++) {
             char *arguments[MOST_OPERANDS + 1]; /* a loop may change them */
             for (int k = 0; k <= step->arity; k++) arguments[k] = start[k];
@@ -463,12 +486,15 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
     }
 }
 
-/* Take blocks until none is left, as a helper or as the owner, who is number 0. */
-static void take_blocks(Job *job, long number) {
+/* Take blocks until none is left: first those of a range, then those of the next. Each thread has memory of a number. */
+static void take_blocks(Job *job, long range, long number) {
     char *memory = job->memory + number * job->buffers;
-    npy_intp first;
-    while ((first = shared_add(&job->next, job->taken)) < job->blocks) {
-        for (npy_intp i = first; i < first + job->taken && i < job->blocks; i++) job->compute(job, i, memory);
+    for (int k = 0; k < job->range_count; k++) {
+        Range *taken = &job->ranges[(range + k) % job->range_count];
+        npy_intp first;
+        while ((first = shared_add(&taken->next, job->taken)) < taken->end) {
+            for (npy_intp i = first; i < first + job->taken && i < taken->end; i++) job->compute(job, i, memory);
+        }
     }
 }
 
@@ -480,15 +506,33 @@ static Condition called = NOBODY_WAITS;
 static Shared calls;   /* the number of jobs so far */
 static Shared inside;  /* how many threads may look at the present job */
 static Shared present; /* the job, as a number */
+static Shared started; /* how many threads have begun */
 static int sleepers;
 static long threads;
 
+/* After a job the next may come soon, and to wake a thread takes longer than a job: wait for a while for a number to
+   change; return whether it did. Whoever else wants the core has it after the first microseconds. */
+static int spin_while(Shared *number, intptr_t same) {
+    for (int i = 0; i < SPINS; i++) {
+        if (shared_glance(number) != same) return 1;
+        PAUSE();
+    }
+    const double end = seconds_now() + YIELDING;
+    do {
+        for (int i = 0; i < YIELDS; i++) {
+            if (shared_glance(number) != same) return 1;
+            PAUSE();
+            if (i % 16 == 0) yield_core();
+        }
+    } while (seconds_now() < end);
+    return shared_get(number) != same;
+}
+
 WORK_OF_THREAD(help) {
+    const long range = (long)shared_add(&started, 1) + 1; /* that of the thread whose job it is has number 0 */
     intptr_t seen = 0;
     for (;;) {
-        /* For some microseconds after a job the next may come: to wake a thread takes longer than a small job. */
-        for (int i = 0; i < SPINS && shared_get(&calls) == seen; i++) PAUSE();
-        if (shared_get(&calls) == seen) {
+        if (!spin_while(&calls, seen)) {
             lock_take(&sleeping);
             sleepers++;
             while (shared_get(&calls) == seen) wait_for(&called, &sleeping);
@@ -500,7 +544,7 @@ WORK_OF_THREAD(help) {
         Job *job = (Job *)shared_get(&present);
         if (job) {
             long number = (long)shared_add(&job->helpers, 1) + 1;
-            if (number <= job->most_helpers) take_blocks(job, number);
+            if (number <= job->most_helpers) take_blocks(job, range, number);
         }
         shared_add(&inside, -1);
     }
@@ -518,13 +562,22 @@ static void forget_threads(void) {
     called = (Condition)NOBODY_WAITS;
     shared_set(&inside, 0);
     shared_set(&present, 0);
+    shared_set(&started, 0);
     sleepers = threads = 0;
 }
 
 /* Compute all blocks, with other threads unless another job has them. */
 static void share(Job *job) {
-    if (job->most_helpers < 1 || job->blocks < 2 || !lock_try(&owner)) {
-        take_blocks(job, 0);
+    const int is_shared = job->most_helpers > 0 && job->blocks > 1 && lock_try(&owner);
+    Range ranges[MOST_RANGES];
+    job->ranges = ranges;
+    job->range_count = !is_shared ? 1 : job->most_helpers < MOST_RANGES ? (int)job->most_helpers + 1 : MOST_RANGES;
+    for (int i = 0; i < job->range_count; i++) {
+        shared_set(&ranges[i].next, job->blocks * i / job->range_count);
+        ranges[i].end = job->blocks * (i + 1) / job->range_count;
+    }
+    if (!is_shared) {
+        take_blocks(job, 0, 0);
         return;
     }
     start_threads(job->most_helpers);
@@ -533,7 +586,7 @@ static void share(Job *job) {
     lock_take(&sleeping);
     for (long i = 0; i < sleepers && i < job->most_helpers; i++) wake_one(&called);
     lock_give(&sleeping);
-    take_blocks(job, 0);
+    take_blocks(job, 0, 0);
     shared_set(&present, 0);
     for (int i = 0; shared_get(&inside) > 0; i++) {
         if (i < SPINS) PAUSE();
@@ -543,6 +596,7 @@ static void share(Job *job) {
 }
 
 #include "products.h"
+#include "moves.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -741,7 +795,7 @@ PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
 
 static PyObject *run(PyObject *module, PyObject *args) {
     PyObject *shape, *values, *steps, *result = NULL;
-    Job job = {.compute = run_block, .taken = TAKEN, .groups = 1};
+    Job job = {.compute = run_block, .groups = 1};
     npy_intp itemsize = 1, size, block;
     if (!PyArg_ParseTuple(args, "O!O!O!nl", &PyTuple_Type, &shape, &PyList_Type, &values, &PyList_Type, &steps, &block, &job.most_helpers))
         return NULL;
@@ -765,6 +819,7 @@ static PyObject *run(PyObject *module, PyObject *args) {
     for (int i = 0; i < job.step_count; i++) {
         if (read_step(PyList_GET_ITEM(steps, i), &job.steps[i], &job)) goto end;
     }
+    job.taken = block < TAKEN ? (int)(TAKEN / (block > 1 ? block : 1)) : 1;
     if (job.rows > 0 && job.columns > 0) {
         divide(&job, block > itemsize ? block / itemsize : 1);
         if (job.buffers && !(job.memory = allocate_aligned(ALIGNMENT, job.buffers * (job.most_helpers + 1)))) {
@@ -960,6 +1015,7 @@ static PyMethodDef METHODS[] = {
     {"align", align, METH_NOARGS, align_doc},
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
+    {"move", move, METH_VARARGS, move_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

@@ -33,6 +33,11 @@ CHOICES: dict[Any, str] = {
 }  # fmt: skip
 """The loops of the module that choose by a comparison with a number."""
 
+SHORT = 512
+"""The elements of a row from which on NumPy's loops are called for each row."""
+PLANES = (np.add, np.subtract, np.multiply, np.true_divide)
+"""The functions that the module computes for several rows at once."""
+
 Loop = tuple[int, int]
 """The address of a loop, and that of its data."""
 Position = int
@@ -50,6 +55,7 @@ class Program:
 
     Attributes:
       ndim: the number of axes of the arrays.
+      are_rows_short: whether a row takes less time than a call of NumPy's loop for it.
       dtypes: for each value its dtype.
       sources: for each value where its elements are: for an operand of the expression its index, for a number an array,
         and None for the result of a step.
@@ -58,8 +64,8 @@ class Program:
       tests: for each value that is a comparison with a number, the loop that chooses by it, and the two operands.
     """
 
-    def __init__(self, ndim: int = 2) -> None:
-        self.ndim = ndim
+    def __init__(self, shape: tuple[int, ...] = (0, 0)) -> None:
+        self.ndim, self.are_rows_short = len(shape), shape[-1] < SHORT
         self.dtypes: list[np.dtype[Any]] = []
         self.sources: list[Any] = []
         self.steps: list[Step] = []
@@ -85,7 +91,10 @@ class Program:
         if type(function) is str:
             loop = own.loop(function)
         else:
-            loop = _loop(function, *[self.dtypes[x] for x in positions], dtype)
+            given = [self.dtypes[x] for x in positions]
+            loop = _loop(function, *given, dtype)
+            if loop is not None and self.are_rows_short and function in PLANES and dtype.char in "fd":
+                loop = own.loop(f"plane {function.__name__} {dtype.char}")
         if loop is None:
             raise Untranslatable
         result = self.value(dtype)
@@ -390,9 +399,10 @@ class Plan:
       block: the most bytes of a block of one value.
       helpers: how many threads may help.
       free: the indices of the operands that no step reads after that which computes the last result that is kept.
+      order: the permutation of the operands' axes; None for the order that they have.
     """
 
-    __slots__ = ("arrays", "block", "free", "helpers", "numbers", "outs", "pieces", "shape", "slots", "steps")
+    __slots__ = ("arrays", "block", "free", "helpers", "numbers", "order", "outs", "pieces", "shape", "slots", "steps")
 
     shape: tuple[int, ...]
     steps: list[Step]
@@ -404,6 +414,7 @@ class Plan:
     outs: list[int]
     free: list[int]
     pieces: tuple[int, np.dtype[Any], tuple[int, ...], int, int] | None
+    order: tuple[int, ...] | None
 
     def run(self, operands: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Evaluate the expression.
@@ -423,6 +434,8 @@ class Plan:
             x = operands[index]
             if view is not None:
                 part, size = view
+                if self.order is not None:
+                    x = x.reshape((1,) * (len(self.order) - x.ndim) + x.shape).transpose(self.order)
                 x = (x if part is None else x[part]).reshape(size)
             slots[slot] = x
         for slot, index, dtype in self.numbers:
@@ -463,8 +476,9 @@ def planned(
     given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
     arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        plan.shape, views = few_axes(shape, tuple([operands[i] for i in arrays]), axes)  # type: ignore[misc]
-        program = Program(len(plan.shape))
+        described = tuple([operands[i] for i in arrays])
+        plan.order, plan.shape, views = _few_axes_in_order(shape, described, None if kept else axes, axes)  # type: ignore[arg-type]
+        program = Program(plan.shape)
         for i in arrays:
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
         results: list[Any] = []
@@ -489,7 +503,8 @@ def planned(
     plan.steps, plan.slots, slot = program.with_buffers(written)
     plan.arrays = []
     for i, view in zip(arrays, views, strict=True):
-        plan.arrays.append((slot[given[i]], i, None if _is_whole(operands[i], shape) else view))
+        is_whole = plan.order is None and _is_whole(operands[i], shape)
+        plan.arrays.append((slot[given[i]], i, None if is_whole else view))
     plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
     plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
@@ -498,6 +513,53 @@ def planned(
     if axes is not None:
         plan.pieces = (slot[pieces], program.dtypes[pieces], *_pieces(plan.shape, axes[1] == len(shape)))
     return plan
+
+
+def _few_axes_in_order(
+    shape: tuple[int, ...],
+    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
+    movable: tuple[int, int] | None,
+    axes: tuple[int, int] | None,
+) -> tuple[tuple[int, ...] | None, tuple[int, ...], list[View]]:
+    """View arrays as by :func:`few_axes`; if that fails, move axes behind the ones that are reduced before these.
+
+    Args:
+      shape, operands, axes: as there.
+      movable: the axes, if nothing is written but their reductions, whose elements stay in the same order; else None.
+
+    Returns:
+      The permutation of the axes, or None; the sizes; and the views.
+
+    Raises:
+      Untranslatable: no such axes do.
+    """
+    try:
+        return (None, *few_axes(shape, operands, axes))
+    except Untranslatable:
+        if movable is None:
+            raise
+    first, end = movable
+    for split in range(end + 1, len(shape)):
+        order = (*range(first), *range(end, split), *range(first, end), *range(split, len(shape)))
+        moved = [
+            (tuple([sizes[i] for i in order]), tuple([strides[i] for i in order]), dtype)
+            for sizes, strides, dtype in (_with_axes(x, len(shape)) for x in operands)
+        ]
+        try:
+            sizes, views = few_axes(tuple([shape[i] for i in order]), tuple(moved), (first + split - end, split))
+        except Untranslatable:
+            continue
+        return order, sizes, views
+    raise Untranslatable
+
+
+def _with_axes(
+    operand: tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ndim: int
+) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
+    """Describe an array with axes of size one before the others, so that it has ``ndim``."""
+    shape, strides, dtype = operand
+    missing = ndim - len(shape)
+    return (1,) * missing + shape, (0,) * missing + strides, dtype
 
 
 def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
@@ -667,54 +729,6 @@ def applied(name: str, x: Any) -> Any:
     loop = own.loop(f"{name} {x.dtype.char}")
     assert loop is not None
     loops.run(flat.shape, [flat, out.reshape(1, -1)], [(loop, (0, 1))], BLOCK, _helpers(8 * x.size))
-    return out
-
-
-# Copies --------------------------------------------------------------------------------------------------------------
-
-COPIED = 1 << 18
-"""The least elements that are copied on all cores."""
-_LEAST_RUN = 64  # The least elements side by side for which a loop is called.
-
-
-def copy(out: Any, x: Any) -> None:
-    """Copy the elements of an array to another of the same dtype, to whose shape it broadcasts."""
-    if out.size < COPIED or loops is None or not _copied(out, np.asarray(x)):
-        np.copyto(out, x)
-
-
-def _copied(out: Any, x: Any) -> bool:
-    """Copy on all cores, if there are rows long enough; return whether it was done."""
-    size = out.dtype.itemsize
-    is_plain = out.dtype.kind in "biufc" and size in (1, 2, 4, 8)
-    if not is_plain or out.strides[-1] != size or out.dtype is not x.dtype:
-        return False
-    try:
-        arrays = tuple((a.shape, a.strides, a.dtype) for a in (x, out))
-        sizes, ((part, view), (_, out_view)) = few_axes(out.shape, arrays)
-    except Untranslatable:
-        return False
-    if sizes[-1] < _LEAST_RUN:
-        return False
-    values = [(x if part is None else x[part]).reshape(view), out.reshape(out_view, copy=False)]
-    loop = own.loop(f"copy {size}")
-    assert loop is not None
-    loops.run(sizes, values, [(loop, (0, 1))], ALONE * BLOCK, _helpers(out.size))
-    return True
-
-
-def concatenated(arrays: Sequence[Any], axis: int) -> Any:
-    """Concatenate arrays of one dtype along an axis."""
-    total = sum([x.size for x in arrays])
-    if total < COPIED:
-        return np.concatenate(arrays, axis)
-    shape = list(arrays[0].shape)
-    shape[axis] = sum([x.shape[axis] for x in arrays])
-    out = np.empty(shape, arrays[0].dtype)
-    before, end = (slice(None),) * axis, 0
-    for x in arrays:
-        start, end = end, end + x.shape[axis]
-        copy(out[(*before, slice(start, end))], x)
     return out
 
 
