@@ -116,12 +116,24 @@ class Program:
                 steps.append(step)
         self.steps = steps[::-1]
 
-    def reduced(self, kind: str, x: Position, of_rows: bool) -> Position:
-        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result."""
-        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {self.dtypes[x].char}")
+    def reduced(self, kind: str, x: Position, of_rows: bool, are_even: Callable[[Position], bool]) -> Position:
+        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result.
+
+        Args:
+          kind: that of the reduction.
+          x: what is reduced, the result of the last step.
+          of_rows: whether rows are reduced.
+          are_even: whether the elements of a value are side by side.
+        """
+        given, dtype = [x], self.dtypes[x]
+        last, (*operands, _) = self.steps[-1]
+        is_product = last == _loop(np.multiply, *[dtype] * 3)
+        if kind == "sum" and of_rows and is_product and all(map(are_even, operands)):
+            kind, given = "dot", operands  # in one pass
+        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {dtype.char}")
         assert loop is not None
-        pieces = self.value(self.dtypes[x])
-        self.steps.append((loop, (x, pieces)))
+        pieces = self.value(dtype)
+        self.steps.append((loop, (*given, pieces)))
         return pieces
 
     def number(self, number: Number, dtype: np.dtype[Any]) -> Position:
@@ -494,7 +506,9 @@ def planned(
     if axes is not None:
         if program.sources[results[-1]] is not None:  # an operand, whose elements may be anywhere
             return None
-        pieces = program.reduced(kind, results[-1], axes[1] == len(shape))
+        whole = {given[i] for i in arrays if _is_whole(operands[i], shape)}
+        are_even = lambda x: x in whole or program.sources[x] is None
+        pieces = program.reduced(kind, results[-1], axes[1] == len(shape), are_even)
         written.add(pieces)
     program.prune(written)
     read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
@@ -511,7 +525,8 @@ def planned(
     plan.outs = [slot[x] for x in outs]
     plan.pieces = None
     if axes is not None:
-        plan.pieces = (slot[pieces], program.dtypes[pieces], *_pieces(plan.shape, axes[1] == len(shape)))
+        dtype = program.dtypes[pieces]
+        plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
     return plan
 
 
@@ -569,11 +584,23 @@ def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
     return bool(own == shape and list(strides) == side_by_side)
 
 
-def _pieces(shape: tuple[int, ...], of_rows: bool) -> tuple[tuple[int, ...], int, int]:
-    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size."""
+def _pieces(shape: tuple[int, ...], of_rows: bool, items: int) -> tuple[tuple[int, ...], int, int]:
+    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size.
+
+    Args:
+      shape: that of the elements.
+      of_rows: whether rows are reduced.
+      items: the elements of a block.
+    """
     if of_rows:
-        return (*shape[:-1], -(-shape[-1] // PIECE)), 2, PIECE
+        count, piece = _pieces_of_rows(shape[-1], items)
+        return (*shape[:-1], count), 2, piece
     return (*shape[:-2], -(-shape[-2] // STACK), shape[-1]), 1, STACK
+
+
+def _pieces_of_rows(columns: int, items: int) -> tuple[int, int]:
+    """Return the number of pieces of a row, and their size: whole rows, if blocks are hardly larger for it."""
+    return (1, columns) if columns <= 2 * items else (-(-columns // PIECE), PIECE)
 
 
 def _helpers(work: int) -> int:
@@ -657,23 +684,18 @@ def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
     Args:
       kind: "sum", "product", "largest" or "least".
       x: a matrix of floats of 32 or 64 bits, whose elements are side by side.
-      factor: nothing, or a matrix of the same shape and dtype.
+      factor: nothing, or, for a sum, a matrix of the same shape and dtype.
 
     Returns:
       A vector.
     """
-    values: list[Any] = [x]
-    steps: list[Step] = []
-    if factor:
-        product = _loop(np.multiply, *[x.dtype] * 3)
-        assert product is not None
-        values += [*factor, x.itemsize]
-        steps = [(product, (0, 1, 2))]
-    out = np.empty((len(x), -(-x.shape[1] // PIECE)), x.dtype)
-    loop = own.loop(f"{kind} {x.dtype.char}")
+    loop = own.loop(f"{'dot' if factor else kind} {x.dtype.char}")
     assert loop is not None
-    steps.append((loop, (len(values) - 1, len(values))))
-    loops.run(x.shape, [*values, (out, 2, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
+    block = ALONE * BLOCK
+    count, piece = _pieces_of_rows(x.shape[1], block // x.itemsize)
+    out = np.empty((len(x), count), x.dtype)
+    values = [x, *factor, (out, 2, piece)]
+    loops.run(x.shape, values, [(loop, tuple(range(len(values))))], block, _helpers(x.size * len(values[1:])))
     return _of_pieces(kind, out)
 
 
@@ -712,7 +734,7 @@ def _of_pieces(kind: str, out: Any) -> Any:
         return reduce_rows(kind, out)
     loop = own.loop(f"{kind} {out.dtype.char}")
     assert loop is not None
-    return loops.fold(loop, out, PIECE)
+    return loops.fold(loop, out)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------
