@@ -1,10 +1,7 @@
 /* Functions of whole rows: softmax, its logarithm, and their derivatives. A row stays in the cache between the passes over
    it. Rows are reduced by pieces of pieces, as elsewhere; logarithms, and exponentials of doubles, are NumPy's loops. */
 
-enum {
-    ROW_PIECE = 512,     /* elements that are reduced at once, as elsewhere */
-    MOST_PIECES = 1 << 12, /* of a row */
-};
+enum { MOST_PIECES = (1 << 21) / LARGEST_PIECE }; /* of a row */
 
 /* NumPy's loops, and their data, for floats of 32 and of 64 bits. */
 static Loop *exp_d, *log_f, *log_d;
@@ -13,11 +10,11 @@ static void *exp_data_d, *log_data_f, *log_data_d;
 #define OF_A_ROW(name, reduction, type)                                                                     \
     static type name(const type *x, npy_intp n) {                                                           \
         type pieces[MOST_PIECES];                                                                           \
-        const char *from = (const char *)x;                                                                 \
+        Rows operands[2] = {{(const char *)x, 0}, {(const char *)pieces, 0}};                               \
         do {                                                                                                \
-            reduction(from, 0, 1, n, ROW_PIECE, (char *)pieces, 0);                                         \
-            from = (const char *)pieces;                                                                    \
-            n = (n + ROW_PIECE - 1) / ROW_PIECE;                                                            \
+            reduction(operands, 1, n, LARGEST_PIECE);                                                       \
+            operands[0] = operands[1];                                                                      \
+            n = (n + LARGEST_PIECE - 1) / LARGEST_PIECE;                                                    \
         } while (n > 1);                                                                                    \
         return pieces[0];                                                                                   \
     }
