@@ -24,9 +24,10 @@
 typedef void Loop(char **arguments, npy_intp const *count, npy_intp const *strides, void *data);
 
 /* Reduces each piece of each row of a block to one element, or each piece of each column; elements of a row are side by
-   side, in operand and result. The strides are those from a row to the next. */
+   side, in operand and result. The strides are those from a row to the next. If the piece of columns has `begun`, the
+   result has the reduction of the rows before. */
 typedef void Reduction(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, char *result,
-                       npy_intp result_stride);
+                       npy_intp result_stride, int begun);
 
 enum {
     MOST_OPERANDS = 4,
@@ -80,6 +81,7 @@ typedef struct Job {
     int step_count, value_count, ndim;
     npy_intp groups, group, rows, columns; /* of the arrays: rows are in groups of equal size */
     npy_intp block_rows, block_columns;    /* of a block */
+    npy_intp rows_at_once;                 /* of a block, for which a thread has buffers: all, or parts of pieces */
     npy_intp stretch;                      /* the rows that are divided: all, or a group, if its columns are reduced */
     npy_intp blocks_of_a_row, blocks_of_a_stretch;
 } Job;
@@ -278,7 +280,7 @@ CASTS_TO(d, double)
    the chains are combined in halves. So the bits depend on the number of elements alone. */
 #define REDUCTION(name, type, start, combined)                                                              \
     WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
-                          char *result, npy_intp result_stride) {                                            \
+                          char *result, npy_intp result_stride, int begun) {                                 \
         for (npy_intp r = 0; r < rows; r++) {                                                               \
             type *out = (type *)(result + r * result_stride);                                               \
             for (npy_intp first = 0; first < columns; first += piece) {                                     \
@@ -304,12 +306,12 @@ CASTS_TO(d, double)
 /* A piece of a column is reduced from its first element to its last, and a row of them at once. */
 #define STACKED(name, type, combined)                                                                       \
     WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
-                          char *result, npy_intp result_stride) {                                           \
-        for (npy_intp first = 0; first < rows; first += piece, result += result_stride) {                   \
+                          char *result, npy_intp result_stride, int begun) {                                \
+        for (npy_intp first = 0; first < rows; first += piece, result += result_stride, begun = 0) {        \
             npy_intp end = rows - first < piece ? rows : first + piece;                                     \
             type *restrict out = (type *)result;                                                            \
-            memcpy(out, data + first * stride, columns * sizeof(type));                                     \
-            for (npy_intp r = first + 1; r < end; r++) {                                                    \
+            if (!begun) memcpy(out, data + first * stride, columns * sizeof(type));                         \
+            for (npy_intp r = first + !begun; r < end; r++) {                                                    \
                 const type *restrict x = (const type *)(data + r * stride);                                 \
                 for (npy_intp i = 0; i < columns; i++) { const type a = out[i], b = x[i]; out[i] = combined; } \
             }                                                                                               \
@@ -430,12 +432,9 @@ static const Named OWN_LOOPS[] = {
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
 
-static void run_block(const Job *job, npy_intp block, char *memory) {
-    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
-    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
-    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
-    npy_intp row = stretch * job->stretch + first, number = row / job->group, in_group = row % job->group;
-    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+/* Compute all steps for some rows of a block; `begun` if not for the first of a piece of its columns. */
+static void run_rows(const Job *job, npy_intp row, npy_intp rows, npy_intp column, int begun, char *memory) {
+    npy_intp number = row / job->group, in_group = row % job->group;
     npy_intp columns = job->columns - column < job->block_columns ? job->columns - column : job->block_columns;
     for (int s = 0; s < job->step_count; s++) {
         const Step *step = &job->steps[s];
@@ -457,7 +456,7 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
         }
         npy_intp piece = job->values[step->operands[step->arity]].piece;
         if (piece) {
-            ((Reduction *)step->loop)(start[0], outer[0], rows, columns, piece, start[1], outer[1]);
+            ((Reduction *)step->loop)(start[0], outer[0], rows, columns, piece, start[1], outer[1], begun);
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
@@ -472,6 +471,17 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
                 rest = job->group;
             }
         }
+    }
+}
+
+static void run_block(const Job *job, npy_intp block, char *memory) {
+    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
+    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
+    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
+    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+    for (npy_intp i = 0; i < rows; i += job->rows_at_once) {
+        npy_intp count = rows - i < job->rows_at_once ? rows - i : job->rows_at_once;
+        run_rows(job, stretch * job->stretch + first + i, count, column, i > 0, memory);
     }
 }
 
@@ -731,7 +741,8 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
     return 0;
 }
 
-/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. */
+/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. Where its
+   columns are reduced, it may have more elements, which are computed in turn: long rows are read quicker. */
 static void divide(Job *job, npy_intp elements) {
     npy_intp piece = 1, stacked = 1;
     for (int i = 0; i < job->value_count; i++) {
@@ -740,10 +751,12 @@ static void divide(Job *job, npy_intp elements) {
         if (value->axis == 1 && value->piece > stacked) stacked = value->piece;
     }
     job->stretch = stacked > 1 ? job->group : job->rows;
-    elements = elements < stacked * piece ? piece : elements / stacked / piece * piece; /* of a row */
+    elements = elements < piece ? piece : elements / piece * piece;
     job->block_columns = job->columns < elements ? job->columns : elements;
-    job->block_rows = job->columns < elements ? elements / job->columns * stacked : stacked;
+    job->rows_at_once = elements / job->block_columns;
+    job->block_rows = job->rows_at_once < stacked ? stacked : job->rows_at_once / stacked * stacked;
     if (job->block_rows > job->stretch) job->block_rows = job->stretch;
+    if (job->rows_at_once > stacked || job->rows_at_once > job->block_rows) job->rows_at_once = job->block_rows;
     job->blocks_of_a_row = (job->columns + job->block_columns - 1) / job->block_columns;
     job->blocks_of_a_stretch = (job->stretch + job->block_rows - 1) / job->block_rows;
     job->blocks = job->blocks_of_a_row * job->blocks_of_a_stretch * (job->rows / job->stretch);
@@ -751,7 +764,7 @@ static void divide(Job *job, npy_intp elements) {
         Value *value = &job->values[i];
         if (!value->data) {
             value->offset = job->buffers;
-            npy_intp bytes = job->block_rows * job->block_columns * value->strides[2];
+            npy_intp bytes = job->rows_at_once * job->block_columns * value->strides[2];
             job->buffers += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
     }
@@ -863,7 +876,7 @@ static PyObject *fold(PyObject *module, PyObject *args) {
     for (npy_intp row = 0; row < rows; row++) {
         const char *from = PyArray_BYTES(x) + row * columns * item;
         for (npy_intp n = columns; n > 1; n = (n + piece - 1) / piece) {
-            reduction(from, 0, 1, n, piece, memory, 0); /* a result is written after what it is reduced from is read */
+            reduction(from, 0, 1, n, piece, memory, 0, 0); /* a result is written after what it is reduced from is read */
             from = memory;
         }
         memcpy(PyArray_BYTES((PyArrayObject *)out) + row * item, from, item);

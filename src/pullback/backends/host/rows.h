@@ -17,7 +17,7 @@ static void *exp_data_f, *exp_data_d, *log_data_f, *log_data_d;
         type pieces[MOST_PIECES];                                                                           \
         const char *from = (const char *)x;                                                                 \
         do {                                                                                                \
-            reduction(from, 0, 1, n, ROW_PIECE, (char *)pieces, 0);                                         \
+            reduction(from, 0, 1, n, ROW_PIECE, (char *)pieces, 0, 0);                                      \
             from = (const char *)pieces;                                                                    \
             n = (n + ROW_PIECE - 1) / ROW_PIECE;                                                            \
         } while (n > 1);                                                                                    \
