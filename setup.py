@@ -9,7 +9,7 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
-NAMES = ("portable", "special", "rows", "products", "foreign", "runner")
+NAMES = ("portable", "special", "rows", "products", "moves", "foreign", "runner")
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"
 # Without debugging information, whose paths would make wheels differ that are built in different folders. Microsoft's

@@ -12,6 +12,9 @@ import pytest
 from pullback import jit, tree, tree_util
 from pullback.backends.compiler.trees import registry
 from pullback.core.errors import ArgumentError
+from pullback.core.runtime import runtime
+from pullback.core.tree_nodes import NAMESPACE, native_flatten
+from pullback.transforms.jit.jit import quick
 from pullback.tree_util import Partial, PyTreeDef
 
 Point = namedtuple("Point", ["x", "y"])
@@ -98,6 +101,24 @@ def test_an_example_is_walked_from_the_children_to_the_root() -> None:
 def test_walks_that_cannot_be(walk: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         walk(tree.structure([1, 2]))
+
+
+@pytest.mark.parametrize("given", TREES, ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_structures_of_the_other_library_become_ours(given: Any, in_place: bool, monkeypatch: Any) -> None:
+    leaves, theirs = native_flatten()(given, None, False, NAMESPACE)
+    text, number, like = str(theirs), hash(theirs), native_flatten()(given, None, False, NAMESPACE)[1]
+    if not in_place:  # as without the module in C
+        monkeypatch.setattr(runtime, "as_subclass", lambda x, cls: False)
+    made = PyTreeDef.of(theirs)
+    assert (made is theirs) == (in_place and quick is not None)
+    assert type(made) is PyTreeDef
+    assert (repr(theirs) == text) == (made is not theirs)
+    assert made == like
+    assert hash(made) == number == hash(like)
+    assert pickle.loads(pickle.dumps(made)) == like
+    assert tree.flatten(made.unflatten(leaves))[0] == leaves
+    assert PyTreeDef.of(made) == made
 
 
 def rebuilt(treedef: Any) -> Any:

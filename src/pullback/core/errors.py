@@ -611,6 +611,10 @@ class SingularMatrixError(PullbackError, RuntimeError, ValueError):
     """A sparse matrix that a direct solver cannot factorise, since it is singular; SciPy raises a RuntimeError."""
 
 
+class DegenerateSolutionError(NotDifferentiableError, ValueError):
+    """A solution of an optimisation problem has no derivative: its optimality conditions do not determine one."""
+
+
 class SparseEfficiencyError(PullbackError, ValueError):
     """A layout of a sparse array would hold mostly zeros."""
 

@@ -46,6 +46,13 @@ class Runtime:
     def begin_thread(self, state: Any) -> None:
         """Initialize ``state``, the thread-local state of a new thread: set the trace that evaluates its operations."""
 
+    def as_subclass(self, x: Any, cls: type, /) -> bool:
+        """Make ``x`` an instance of ``cls``, a subclass of its class that adds no fields; return whether it is one.
+
+        Without the module in C it never is.
+        """
+        return False
+
     def evaluate(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation that has no host rule, and return its results."""
         raise NotImplementedError

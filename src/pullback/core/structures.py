@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback.core.arguments import quote, require_function
 from pullback.core.errors import ArgumentError
+from pullback.core.runtime import runtime
 from pullback.core.tree_nodes import NAMESPACE, optree
 from pullback.core.tree_nodes import _nodes as registered_nodes
 
@@ -101,6 +102,8 @@ class PyTreeDef(optree().PyTreeSpec):  # type: ignore[misc]
     PyTreeDef({'a': *, 'b': (*, None)})
     """
 
+    __slots__ = ()
+
     @classmethod
     def of_nodes(cls, nodes: Iterable[Any], rest: Iterable[Any]) -> PyTreeDef:
         """Make a structure of nodes and of the rest of optree's state."""
@@ -110,7 +113,12 @@ class PyTreeDef(optree().PyTreeSpec):  # type: ignore[misc]
 
     @classmethod
     def of(cls, treedef: PyTreeSpec) -> PyTreeDef:
-        """Make an equal structure of one of optree's."""
+        """Return an equal structure to one of optree's: the same object, if it can become an instance of this class.
+
+        To make another one takes half as long as flattening the tree.
+        """
+        if runtime.as_subclass(treedef, cls):
+            return treedef  # type: ignore[return-value]
         state: Any = treedef.__getstate__()
         return cls.of_nodes(state[0], state[1:])
 

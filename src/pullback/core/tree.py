@@ -185,29 +185,10 @@ def _definition() -> type[PyTreeDef]:
     return PyTreeDef
 
 
-_simple: dict[PyTreeDef, PyTreeDef] = {}
-
-
 def _public(treedef: Any) -> PyTreeDef:
-    """Return a structure as users see it: the equal one of the class :class:`PyTreeDef`, if it is one of optree's.
-
-    Making it takes half as long as flattening the tree, so those are remembered that hold no data of users' classes.
-    Such data would live as long as they are remembered, and may be equal without being identical.
-    """
+    """Return a structure as users see it: of the class :class:`PyTreeDef`, if it is one of optree's."""
     cls = _definition()
-    if type(treedef) is cls:
-        return treedef
-    try:
-        made = _simple.get(treedef)
-    except TypeError:  # data of a user's class
-        return cls.of(treedef)
-    if made is None:
-        made = cls.of(treedef)
-        if builtins.all(node.registered is None for node in made.nodes()):
-            if len(_simple) >= _MOST_KNOWN:
-                _simple.clear()
-            _simple[made] = made
-    return made
+    return treedef if type(treedef) is cls else cls.of(treedef)
 
 
 def _in_order(state: Any) -> PyTreeDef:

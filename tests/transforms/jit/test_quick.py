@@ -16,7 +16,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import errors, jit
+from pullback import errors, jit, tree_util
 from pullback.core.array import DeletedArray
 from pullback.core.config import override
 from pullback.transforms.jit import call_operands
@@ -432,3 +432,49 @@ print(out)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "{'a': Array([1., 1., 1.], dtype=float32)}\n"
+
+
+def test_an_object_becomes_one_of_a_subclass_of_the_same_layout() -> None:
+    class Base:
+        __slots__ = ("__weakref__", "x")
+
+    class Same(Base):
+        __slots__ = ()
+
+    class Larger(Base):
+        __slots__ = ("y",)
+
+    class WithDict(Base):
+        pass
+
+    class Below(Same):
+        __slots__ = ()
+
+    given = Base()
+    given.x = 3
+    for cls in (Base, Larger, WithDict, Below, object, dict):
+        assert not quick.as_subclass(given, cls)
+        assert type(given) is Base
+    before = sys.getrefcount(Base), sys.getrefcount(Same)
+    assert quick.as_subclass(given, Same)
+    assert (sys.getrefcount(Base), sys.getrefcount(Same)) == (before[0] - 1, before[1] + 1)
+    assert type(given) is Same
+    assert given.x == 3
+    gone = weakref.ref(given)
+    del given
+    gc.collect()
+    assert gone() is None
+    assert sys.getrefcount(Same) == before[1]
+    assert not quick.as_subclass(3, bool)
+    with pytest.raises(TypeError):
+        quick.as_subclass(3, 4)
+
+
+def test_structures_whose_class_was_changed_are_freed() -> None:
+    cls = tree_util.PyTreeDef
+    before = sys.getrefcount(cls)
+    made = [tree_util.tree_structure([tree_util.Partial(len, i), {2: i}]) for i in range(1000)]
+    assert sys.getrefcount(cls) >= before + 1000
+    del made
+    gc.collect()
+    assert abs(sys.getrefcount(cls) - before) < 10

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native
+from pullback.backends.host import moves, native
 from pullback.core.runtime import provides, runtime
 from pullback.core.trace import state
 
@@ -40,7 +40,7 @@ def copied(x: Any, dtype: np.dtype[Any]) -> Any:
     """Copy a NumPy array, in a dtype and in row-major order."""
     out = new(x.shape, dtype)
     if dtype is x.dtype:
-        native.copy(out, np.asarray(x))
+        moves.copy(out, np.asarray(x))
     else:
         out[...] = x
     return out

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.backends.host import moves
 from pullback.core.array import MOST_HOST_AXES
 
 Axes = tuple[int, ...]
@@ -243,7 +244,7 @@ def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip
       clip: whether to clamp the indices of windows that are not inside the operand; otherwise these are dropped.
       unique: whether the windows are known not to overlap.
     """
-    out = np.array(x, order="C")
+    out = moves.copied(x)
     indices = np.asarray(indices)
     valid = None if clip else _valid(indices, plan.limits)
     indices = indices.astype(np.intp, copy=False)

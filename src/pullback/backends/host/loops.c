@@ -595,6 +595,7 @@ static void share(Job *job) {
 }
 
 #include "products.h"
+#include "moves.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -1016,6 +1017,7 @@ static PyMethodDef METHODS[] = {
     {"align", align, METH_NOARGS, align_doc},
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
+    {"move", move, METH_VARARGS, move_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

@@ -670,54 +670,6 @@ def applied(name: str, x: Any) -> Any:
     return out
 
 
-# Copies --------------------------------------------------------------------------------------------------------------
-
-COPIED = 1 << 18
-"""The least elements that are copied on all cores."""
-_LEAST_RUN = 64  # The least elements side by side for which a loop is called.
-
-
-def copy(out: Any, x: Any) -> None:
-    """Copy the elements of an array to another of the same dtype, to whose shape it broadcasts."""
-    if out.size < COPIED or loops is None or not _copied(out, np.asarray(x)):
-        np.copyto(out, x)
-
-
-def _copied(out: Any, x: Any) -> bool:
-    """Copy on all cores, if there are rows long enough; return whether it was done."""
-    size = out.dtype.itemsize
-    is_plain = out.dtype.kind in "biufc" and size in (1, 2, 4, 8)
-    if not is_plain or out.strides[-1] != size or out.dtype is not x.dtype:
-        return False
-    try:
-        arrays = tuple((a.shape, a.strides, a.dtype) for a in (x, out))
-        sizes, ((part, view), (_, out_view)) = few_axes(out.shape, arrays)
-    except Untranslatable:
-        return False
-    if sizes[-1] < _LEAST_RUN:
-        return False
-    values = [(x if part is None else x[part]).reshape(view), out.reshape(out_view, copy=False)]
-    loop = own.loop(f"copy {size}")
-    assert loop is not None
-    loops.run(sizes, values, [(loop, (0, 1))], ALONE * BLOCK, _helpers(out.size))
-    return True
-
-
-def concatenated(arrays: Sequence[Any], axis: int) -> Any:
-    """Concatenate arrays of one dtype along an axis."""
-    total = sum([x.size for x in arrays])
-    if total < COPIED:
-        return np.concatenate(arrays, axis)
-    shape = list(arrays[0].shape)
-    shape[axis] = sum([x.shape[axis] for x in arrays])
-    out = np.empty(shape, arrays[0].dtype)
-    before, end = (slice(None),) * axis, 0
-    for x in arrays:
-        start, end = end, end + x.shape[axis]
-        copy(out[(*before, slice(start, end))], x)
-    return out
-
-
 # Running sums and searches --------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import moves
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array, scalar_array
 from pullback.core.check_rules import Failure, checks
@@ -170,7 +171,7 @@ def _dynamic_slice_batch(axis: MappedAxis, args: Any, dims: Any, *, slice_sizes:
 
 @dynamic_update_slice_p.host
 def _dynamic_update_slice_host(x: Any, update: Any, *starts: Any) -> Any:
-    out = np.array(x, order="C")
+    out = moves.copied(x)
     block = _clamped_block(x.shape, update.shape, starts)
     if out[block].shape != update.shape:
         raise ValueError("a block that does not fit")

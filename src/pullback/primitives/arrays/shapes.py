@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native
+from pullback.backends.host import moves
 from pullback.core.array import LARGE, MOST_HOST_AXES, SCALARS, Array, ArrayImpl, CommittedArray, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.elsewhere import default_is_elsewhere
@@ -165,7 +165,7 @@ reshape_p = Primitive("reshape", cost=Cost.LIGHT, moves=True)
 
 @reshape_p.host
 def _reshape_host(x: Any, *, new_sizes: Shape) -> Any:
-    if x.size < native.COPIED or x.flags.c_contiguous:
+    if x.flags.c_contiguous or not moves.are_moved(x.size, x.dtype):
         return x.reshape(new_sizes)
     try:
         return x.reshape(new_sizes, copy=False)
@@ -175,7 +175,7 @@ def _reshape_host(x: Any, *, new_sizes: Shape) -> Any:
             for i in range(x.shape[-1]):
                 out[..., i] = x[..., 0]
         else:
-            native.copy(out, x)
+            moves.copy(out, x)
         return out.reshape(new_sizes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native
+from pullback.backends.host import moves
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import AllocationError, ShapeError
 from pullback.core.linear import LinearVar
@@ -132,19 +132,16 @@ axis_divided(pad_p)(stays)
 @pad_p.host
 def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
     shape = _padded_shape(x.shape, padding_config)
-    out = np.zeros(shape, x.dtype) if type(value) is int and value == 0 else np.full(shape, value, x.dtype)
     sources, targets = [], []
     for n, size, (lo, _, inner) in zip(x.shape, shape, padding_config, strict=True):
         step = inner + 1
         first = max(0, -(lo // step))  # the first element at a nonnegative position
         stop = min(n, -((lo - size) // step))  # the first element at a position beyond the end
         if first >= stop:
-            return out
+            return np.full(shape, value, x.dtype)
         sources.append(_slice(first, stop))
         targets.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
-    inside: tuple[Any, ...] = (..., *targets)  # the ellipsis makes a view of an array without axes, too
-    native.copy(out[inside], x[(..., *sources)])
-    return out
+    return moves.padded(x, value, shape, targets, sources)
 
 
 @pad_p.abstract_eval
@@ -214,7 +211,7 @@ def concatenate(xs: Sequence[Any], axis: int) -> Any:
 
 concatenate_p = Primitive("concatenate", cost=Cost.LIGHT, moves=True)
 concatenate_p.jvp_rule = jvp_linear_in(concatenate_p)
-concatenate_p.host_rule = lambda *xs, dimension: native.concatenated(xs, dimension)
+concatenate_p.host_rule = lambda *xs, dimension: moves.concatenated(xs, dimension)
 concatenate_p.lowering(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension))
 
 
@@ -272,7 +269,7 @@ def _stack_host(*xs: Any, dimension: int) -> Any:
     first = xs[0]
     if first.ndim == 0 and first.dtype.kind != "V":
         return np.array(xs, first.dtype)
-    return np.concatenate([x.reshape(*x.shape[:dimension], 1, *x.shape[dimension:]) for x in xs], axis=dimension)
+    return moves.concatenated([x.reshape(*x.shape[:dimension], 1, *x.shape[dimension:]) for x in xs], dimension)
 
 
 @stack_p.abstract_eval

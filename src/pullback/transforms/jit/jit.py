@@ -24,6 +24,7 @@ from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.refs import AbstractRef
 from pullback.core.registry import OwnsPrograms
+from pullback.core.runtime import provides
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.core.user_types import has_user_types, is_user_value
@@ -336,6 +337,7 @@ def _for_users(error: Exception) -> Exception:
 
 
 if quick is not None:
+    provides(quick.as_subclass)
     quick.configure(
         python_call=JitFunction._call_by_python, state=state, eval_trace=EVAL, config=config, numbers=numbers,
         copiers=copiers, operand=operand, signature_of=signature_of, explained=_for_users, fresh=fresh,

@@ -631,7 +631,44 @@ static PyObject *configure(PyObject *module, PyObject *args, PyObject *objects)
     Py_RETURN_NONE;
 }
 
+/* Whether instances of a class and of its base class are the same in memory, as ``__class__ = cls`` asks. */
+static int has_same_layout(PyTypeObject *cls, PyTypeObject *base)
+{
+    unsigned long fields = Py_TPFLAGS_HAVE_GC;
+#ifdef Py_TPFLAGS_MANAGED_DICT
+    fields |= Py_TPFLAGS_MANAGED_DICT;
+#endif
+#ifdef Py_TPFLAGS_MANAGED_WEAKREF
+    fields |= Py_TPFLAGS_MANAGED_WEAKREF;
+#endif
+    return cls->tp_base == base && PyType_HasFeature(cls, Py_TPFLAGS_HEAPTYPE) &&
+           PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) && ((cls->tp_flags ^ base->tp_flags) & fields) == 0 &&
+           cls->tp_basicsize == base->tp_basicsize && cls->tp_itemsize == base->tp_itemsize &&
+           cls->tp_dictoffset == base->tp_dictoffset && cls->tp_weaklistoffset == base->tp_weaklistoffset &&
+           cls->tp_free == base->tp_free;
+}
+
+/* Make an object an instance of a subclass of its class that adds no fields, and return whether it could be done.
+
+   Python refuses it for the classes of some modules in C, though it is sound, since nobody may change these classes. */
+static PyObject *as_subclass(PyObject *module, PyObject *args)
+{
+    PyObject *object;
+    PyTypeObject *cls;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO!", &object, &PyType_Type, &cls))
+        return NULL;
+    PyTypeObject *base = Py_TYPE(object);
+    if (!has_same_layout(cls, base))
+        Py_RETURN_FALSE;
+    Py_INCREF(cls);
+    Py_SET_TYPE(object, cls);
+    Py_DECREF(base);
+    Py_RETURN_TRUE;
+}
+
 static PyMethodDef methods[] = {
+    {"as_subclass", as_subclass, METH_VARARGS, "Make an object an instance of a subclass without fields of its own."},
     {"configure", (PyCFunction)(void (*)(void))configure, METH_VARARGS | METH_KEYWORDS,
      "Keep the objects that calls use; to be called once, before the first call."},
     {NULL},

@@ -7,6 +7,7 @@ class Function:
     _plain: bool
     _nested: bool
 
+def as_subclass(x: object, cls: type, /) -> bool: ...
 def configure(
     *,
     python_call: Callable[..., Any],
