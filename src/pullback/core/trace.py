@@ -259,12 +259,14 @@ class Trace(TraceNames):
       live: whether the transformation that made the trace is still running.
       is_bottom: whether the trace has no parent.
       runs_again: whether the backward pass runs the traced function a second time.
+      differentiates: whether the trace applies derivative rules, and its parent evaluates the primals.
     """
 
     __slots__ = ("__weakref__", "eager", "function", "live", "parent", "quick")
     transformation = "a transformation"
     is_bottom = False
     runs_again = False
+    differentiates = False
 
     parent: Trace
     eager: bool

@@ -64,8 +64,8 @@ MOST_STEPS = 32
 MOST_PASSED = 3
 """The most operations, none of them slow, whose elements are not kept when they are first computed as a part of another
 expression, or for a reduction. To compute them once more, if anybody reads them, takes no longer than to write them."""
-MOST_KEPT = 2
-"""The most bytes of the operands of an expression, as a multiple of those of its result."""
+MOST_KEPT = 2 + 1 / 16
+"""The most bytes of the operands of an expression, as a multiple of those of its result: two arrays, biases and the like."""
 
 if native.loops is not None:
     native.loops.limit(LARGE)
@@ -336,7 +336,7 @@ def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, 
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
     weight = 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4
-    return Operation(aval, rule, params, kinds, weight, is_slow, MOST_KEPT * aval.dtype.itemsize * aval.size)
+    return Operation(aval, rule, params, kinds, weight, is_slow, int(MOST_KEPT * aval.dtype.itemsize * aval.size))
 
 
 _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations
