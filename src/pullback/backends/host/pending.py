@@ -65,7 +65,7 @@ MOST_PASSED = 3
 """The most operations, none of them slow, whose elements are not kept when they are first computed as a part of another
 expression, or for a reduction. To compute them once more, if anybody reads them, takes no longer than to write them."""
 MOST_KEPT = 2 + 1 / 16
-"""The most bytes of the operands of an expression, as a multiple of those of its result: two arrays, biases and the like."""
+"""The most bytes of the operands of an expression, as a multiple of those of its result: two arrays and some small ones."""
 
 if native.loops is not None:
     native.loops.limit(LARGE)
