@@ -23,16 +23,9 @@
 
 typedef void Loop(char **arguments, npy_intp const *count, npy_intp const *strides, void *data);
 
-/* Reduces each piece of each row of a block to one element, or each piece of each column; elements of a row are side by
-   side, in operand and result. The strides are those from a row to the next. If the piece of columns has `begun`, the
-   result has the reduction of the rows before. */
-typedef void Reduction(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, char *result,
-                       npy_intp result_stride, int begun);
-
 enum {
     MOST_OPERANDS = 4,
     ALIGNMENT = 64, /* of buffers, in bytes */
-    LANES = 32,     /* of a reduction */
     MOST_RANGES = 64, /* into which the blocks of a job are divided */
     TAKEN = 1 << 15, /* bytes of elements that a thread takes at once, in blocks */
     SPINS = 4000,   /* how often a thread looks for the next job before it lets others have its core: for 70 us on an AMD EPYC */
@@ -274,60 +267,7 @@ UNARY(copy_8, uint64_t, uint64_t, x)
 CASTS_TO(f, float)
 CASTS_TO(d, double)
 
-/* Reductions of the columns of a block, row by row. ----------------------------------------------------------------- */
-
-/* A piece is reduced by as many chains of results as there are LANES, in whatever width the processor has vectors, and
-   the chains are combined in halves. So the bits depend on the number of elements alone. */
-#define REDUCTION(name, type, start, combined)                                                              \
-    WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
-                          char *result, npy_intp result_stride, int begun) {                                 \
-        for (npy_intp r = 0; r < rows; r++) {                                                               \
-            type *out = (type *)(result + r * result_stride);                                               \
-            for (npy_intp first = 0; first < columns; first += piece) {                                     \
-                const type *x = (const type *)(data + r * stride) + first;                                  \
-                npy_intp n = columns - first < piece ? columns - first : piece, i = 0;                      \
-                type a, b;                                                                                  \
-                if (n >= LANES) {                                                                           \
-                    type lanes[LANES];                                                                      \
-                    for (int l = 0; l < LANES; l++) lanes[l] = x[l];                                        \
-                    for (i = LANES; i + LANES <= n; i += LANES)                                             \
-                        for (int l = 0; l < LANES; l++) { a = lanes[l]; b = x[i + l]; lanes[l] = combined; } \
-                    for (int half = LANES / 2; half; half /= 2)                                             \
-                        for (int l = 0; l < half; l++) { a = lanes[l]; b = lanes[l + half]; lanes[l] = combined; } \
-                    a = lanes[0];                                                                           \
-                } else {                                                                                    \
-                    a = start;                                                                              \
-                }                                                                                           \
-                for (; i < n; i++) { b = x[i]; a = combined; }                                              \
-                *out++ = a;                                                                                 \
-            }                                                                                               \
-        }                                                                                                   \
-    }
-/* A piece of a column is reduced from its first element to its last, and a row of them at once. */
-#define STACKED(name, type, combined)                                                                       \
-    WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
-                          char *result, npy_intp result_stride, int begun) {                                \
-        for (npy_intp first = 0; first < rows; first += piece, result += result_stride, begun = 0) {        \
-            npy_intp end = rows - first < piece ? rows : first + piece;                                     \
-            type *restrict out = (type *)result;                                                            \
-            if (!begun) memcpy(out, data + first * stride, columns * sizeof(type));                         \
-            for (npy_intp r = first + !begun; r < end; r++) {                                                    \
-                const type *restrict x = (const type *)(data + r * stride);                                 \
-                for (npy_intp i = 0; i < columns; i++) { const type a = out[i], b = x[i]; out[i] = combined; } \
-            }                                                                                               \
-        }                                                                                                   \
-    }
-#define REDUCTIONS(name, type, start, combined)                                                             \
-    REDUCTION(name, type, start, combined)                                                                  \
-    STACKED(stacked_##name, type, combined)
-REDUCTIONS(sum_f, float, 0, a + b)
-REDUCTIONS(sum_d, double, 0, a + b)
-REDUCTIONS(product_f, float, 1, a * b)
-REDUCTIONS(product_d, double, 1, a * b)
-REDUCTIONS(largest_f, float, -INFINITY, ((a > b) | (a != a)) ? a : b)
-REDUCTIONS(largest_d, double, -INFINITY, ((a > b) | (a != a)) ? a : b)
-REDUCTIONS(least_f, float, INFINITY, ((a < b) | (a != a)) ? a : b)
-REDUCTIONS(least_d, double, INFINITY, ((a < b) | (a != a)) ? a : b)
+#include "reduce.h"
 
 /* Running sums of a row, those of single precision in double precision. A block has whole rows. */
 #define RUNNING_SUM(name, type, wide)                                                                       \
@@ -385,6 +325,7 @@ SEARCHES(i8, int64_t)
 
 #include "special.h"
 #include "rows.h"
+#include "planes.h"
 
 typedef struct {
     const char *name;
@@ -395,6 +336,8 @@ typedef struct {
 static char reduces, stacks;
 #define REDUCES ((void *)&reduces) /* the data of a reduction of rows */
 #define STACKS ((void *)&stacks)   /* that of a reduction of columns */
+static char multiplies;
+#define MULTIPLIES ((void *)&multiplies) /* that of a reduction of the product of two operands, of rows */
 static char runs;
 #define RUNS ((void *)&runs) /* the data of a loop whose elements depend on those before them in a row */
 
@@ -417,16 +360,18 @@ static const Named OWN_LOOPS[] = {
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
     {"copy 1", copy_1}, {"copy 2", copy_2}, {"copy 4", copy_4}, {"copy 8", copy_8},
     REDUCTION_NAMES(sum), REDUCTION_NAMES(product), REDUCTION_NAMES(largest), REDUCTION_NAMES(least),
+    {"dot f", dot_f, MULTIPLIES}, {"dot d", dot_d, MULTIPLIES},
     {"running sum f", running_sum_f, RUNS}, {"running sum d", running_sum_d, RUNS},
     {"softmax f", softmax_f, RUNS}, {"softmax d", softmax_d, RUNS},
     {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
-    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"),
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
-    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
+    {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
+    {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
 };
 
@@ -456,10 +401,21 @@ static void run_rows(const Job *job, npy_intp row, npy_intp rows, npy_intp colum
         }
         npy_intp piece = job->values[step->operands[step->arity]].piece;
         if (piece) {
-            ((Reduction *)step->loop)(start[0], outer[0], rows, columns, piece, start[1], outer[1], begun);
+            Rows operands[MOST_OPERANDS + 1];
+            for (int k = 0; k <= step->arity; k++) operands[k] = (Rows){start[k], outer[k]};
+            ((Reduction *)step->loop)(operands, rows, columns, piece, begun);
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
+        if (step->data == PLANES) {
+            for (npy_intp i = 0, n = job->group - in_group; i < rows; i += n, n = job->group) {
+                if (n > rows - i) n = rows - i;
+                if (step->is_flat) n = rows;
+                ((Plane *)step->loop)(start, step->is_flat ? 1 : n, count, outer, inner);
+                for (int k = 0; k <= step->arity; k++) start[k] += (n - 1) * outer[k] + leap[k];
+            }
+            continue;
+        }
         for (npy_intp i = 0, rest = job->group - in_group; i < (step->is_flat ? 1 : rows); i++) {
             char *arguments[MOST_OPERANDS + 1]; /* a loop may change them */
             for (int k = 0; k <= step->arity; k++) arguments[k] = start[k];
@@ -725,19 +681,27 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
             return -1;
         }
     }
-    const Value *operand = &job->values[step->operands[0]], *result = &job->values[step->operands[step->arity]];
-    if (step->data != (result->piece ? result->axis == 1 ? STACKS : REDUCES : step->data) ||
-        (!result->piece && (step->data == STACKS || step->data == REDUCES))) {
+    const Value *result = &job->values[step->operands[step->arity]];
+    const int is_reduction = step->data == REDUCES || step->data == STACKS || step->data == MULTIPLIES;
+    if (is_reduction != (result->piece > 0) || (is_reduction && (result->axis == 1) != (step->data == STACKS))) {
         PyErr_SetString(PyExc_ValueError, "expected a reduction where the result has pieces, and nowhere else");
         return -1;
     }
-    if (result->piece && (step->arity != 1 || (job->columns > 1 && operand->strides[2] != result->strides[2]))) {
-        PyErr_SetString(PyExc_ValueError, "expected elements side by side, which are reduced");
+    if (!is_reduction) return 0;
+    if (step->arity != (step->data == MULTIPLIES ? 2 : 1) || (result->axis == 2 && result->piece > LARGEST_PIECE)) {
+        PyErr_SetString(PyExc_ValueError, "expected one operand, or two whose product is reduced, and pieces of few elements");
         return -1;
     }
-    if (result->piece && result->axis == 2 && job->groups > 1 && !(are_rows_even(operand, job) && are_rows_even(result, job))) {
-        PyErr_SetString(PyExc_ValueError, "expected rows at equal distances, which are reduced");
-        return -1;
+    for (int k = 0; k < step->arity; k++) {
+        const Value *operand = &job->values[step->operands[k]];
+        if (job->columns > 1 && operand->strides[2] != result->strides[2]) {
+            PyErr_SetString(PyExc_ValueError, "expected elements side by side, which are reduced");
+            return -1;
+        }
+        if (result->axis == 2 && job->groups > 1 && !(are_rows_even(operand, job) && are_rows_even(result, job))) {
+            PyErr_SetString(PyExc_ValueError, "expected rows at equal distances, which are reduced");
+            return -1;
+        }
     }
     return 0;
 }
@@ -843,44 +807,43 @@ end:
     return result;
 }
 
-PyDoc_STRVAR(fold_doc, "fold(loop, pieces, piece)\n\n"
-    "Reduce the rows of reductions of pieces, until one element is left of each.\n\n"
+PyDoc_STRVAR(fold_doc, "fold(loop, pieces)\n\n"
+    "Reduce the rows of a matrix, by this thread.\n\n"
     "Args:\n"
-    "  loop: that of a reduction, of `own`.\n"
-    "  pieces: a matrix whose elements are side by side, with at least one column.\n"
-    "  piece: how many elements are reduced at once, at least two.\n\n"
+    "  loop: that of a reduction of one operand, of `own`.\n"
+    "  pieces: the matrix, whose elements are side by side, with at least one column.\n\n"
     "Returns:\n"
     "  A vector.");
 
 static PyObject *fold(PyObject *module, PyObject *args) {
     PyObject *loop, *data;
     PyArrayObject *x;
-    npy_intp piece;
-    if (!PyArg_ParseTuple(args, "(OO)O!n", &loop, &data, &PyArray_Type, &x, &piece)) return NULL;
+    if (!PyArg_ParseTuple(args, "(OO)O!", &loop, &data, &PyArray_Type, &x)) return NULL;
     Reduction *reduction = (Reduction *)PyLong_AsVoidPtr(loop);
     void *kind = PyLong_AsVoidPtr(data);
     if (PyErr_Occurred()) return NULL;
-    if (!reduction || kind != REDUCES || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x) || PyArray_DIM(x, 1) < 1 || piece < 2) {
+    if (!reduction || kind != REDUCES || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x) || PyArray_DIM(x, 1) < 1) {
         PyErr_SetString(PyExc_ValueError, "expected a reduction of rows, and a matrix whose elements are side by side");
         return NULL;
     }
     npy_intp rows = PyArray_DIM(x, 0), columns = PyArray_DIM(x, 1), item = PyArray_ITEMSIZE(x);
-    char *memory = malloc(((columns + piece - 1) / piece) * item);
+    const npy_intp pieces = (columns + LARGEST_PIECE - 1) / LARGEST_PIECE;
     PyObject *out = PyArray_SimpleNew(1, &rows, PyArray_TYPE(x));
-    if (!memory || !out) {
+    char *memory = pieces > 1 ? malloc(rows * pieces * item) : NULL;
+    if (!out || (pieces > 1 && !memory)) {
         free(memory);
         Py_XDECREF(out);
         return PyErr_NoMemory();
     }
+    char *result = PyArray_BYTES((PyArrayObject *)out);
+    Rows operands[2] = {{PyArray_BYTES(x), columns * item}, {pieces > 1 ? memory : result, pieces * item}};
     fenv_t environment;
     feholdexcept(&environment);
-    for (npy_intp row = 0; row < rows; row++) {
-        const char *from = PyArray_BYTES(x) + row * columns * item;
-        for (npy_intp n = columns; n > 1; n = (n + piece - 1) / piece) {
-            reduction(from, 0, 1, n, piece, memory, 0, 0); /* a result is written after what it is reduced from is read */
-            from = memory;
-        }
-        memcpy(PyArray_BYTES((PyArrayObject *)out) + row * item, from, item);
+    reduction(operands, rows, columns, LARGEST_PIECE, 0);
+    if (pieces > 1) { /* there is memory for LARGEST_PIECE of them at most */
+        operands[0] = operands[1];
+        operands[1] = (Rows){result, item};
+        reduction(operands, rows, pieces, LARGEST_PIECE, 0);
     }
     fesetenv(&environment);
     free(memory);

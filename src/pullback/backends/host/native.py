@@ -33,6 +33,11 @@ CHOICES: dict[Any, str] = {
 }  # fmt: skip
 """The loops of the module that choose by a comparison with a number."""
 
+SHORT = 512
+"""The elements of a row from which on NumPy's loops are called for each row."""
+PLANES = (np.add, np.subtract, np.multiply, np.true_divide)
+"""The functions that the module computes for several rows at once."""
+
 Loop = tuple[int, int]
 """The address of a loop, and that of its data."""
 Position = int
@@ -50,6 +55,7 @@ class Program:
 
     Attributes:
       ndim: the number of axes of the arrays.
+      are_rows_short: whether a row takes less time than a call of NumPy's loop for it.
       dtypes: for each value its dtype.
       sources: for each value where its elements are: for an operand of the expression its index, for a number an array,
         and None for the result of a step.
@@ -58,8 +64,8 @@ class Program:
       tests: for each value that is a comparison with a number, the loop that chooses by it, and the two operands.
     """
 
-    def __init__(self, ndim: int = 2) -> None:
-        self.ndim = ndim
+    def __init__(self, shape: tuple[int, ...] = (0, 0)) -> None:
+        self.ndim, self.are_rows_short = len(shape), shape[-1] < SHORT
         self.dtypes: list[np.dtype[Any]] = []
         self.sources: list[Any] = []
         self.steps: list[Step] = []
@@ -85,7 +91,10 @@ class Program:
         if type(function) is str:
             loop = own.loop(function)
         else:
-            loop = _loop(function, *[self.dtypes[x] for x in positions], dtype)
+            given = [self.dtypes[x] for x in positions]
+            loop = _loop(function, *given, dtype)
+            if loop is not None and self.are_rows_short and function in PLANES and dtype.char in "fd":
+                loop = own.loop(f"plane {function.__name__} {dtype.char}")
         if loop is None:
             raise Untranslatable
         result = self.value(dtype)
@@ -107,12 +116,24 @@ class Program:
                 steps.append(step)
         self.steps = steps[::-1]
 
-    def reduced(self, kind: str, x: Position, of_rows: bool) -> Position:
-        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result."""
-        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {self.dtypes[x].char}")
+    def reduced(self, kind: str, x: Position, of_rows: bool, are_even: Callable[[Position], bool]) -> Position:
+        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result.
+
+        Args:
+          kind: that of the reduction.
+          x: what is reduced, the result of the last step.
+          of_rows: whether rows are reduced.
+          are_even: whether the elements of a value are side by side.
+        """
+        given, dtype = [x], self.dtypes[x]
+        last, (*operands, _) = self.steps[-1]
+        is_product = last == _loop(np.multiply, *[dtype] * 3)
+        if kind == "sum" and of_rows and is_product and all(map(are_even, operands)):
+            kind, given = "dot", operands  # in one pass
+        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {dtype.char}")
         assert loop is not None
-        pieces = self.value(self.dtypes[x])
-        self.steps.append((loop, (x, pieces)))
+        pieces = self.value(dtype)
+        self.steps.append((loop, (*given, pieces)))
         return pieces
 
     def number(self, number: Number, dtype: np.dtype[Any]) -> Position:
@@ -390,9 +411,10 @@ class Plan:
       block: the most bytes of a block of one value.
       helpers: how many threads may help.
       free: the indices of the operands that no step reads after that which computes the last result that is kept.
+      order: the permutation of the operands' axes; None for the order that they have.
     """
 
-    __slots__ = ("arrays", "block", "free", "helpers", "numbers", "outs", "pieces", "shape", "slots", "steps")
+    __slots__ = ("arrays", "block", "free", "helpers", "numbers", "order", "outs", "pieces", "shape", "slots", "steps")
 
     shape: tuple[int, ...]
     steps: list[Step]
@@ -404,6 +426,7 @@ class Plan:
     outs: list[int]
     free: list[int]
     pieces: tuple[int, np.dtype[Any], tuple[int, ...], int, int] | None
+    order: tuple[int, ...] | None
 
     def run(self, operands: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Evaluate the expression.
@@ -423,6 +446,8 @@ class Plan:
             x = operands[index]
             if view is not None:
                 part, size = view
+                if self.order is not None:
+                    x = x.reshape((1,) * (len(self.order) - x.ndim) + x.shape).transpose(self.order)
                 x = (x if part is None else x[part]).reshape(size)
             slots[slot] = x
         for slot, index, dtype in self.numbers:
@@ -463,8 +488,9 @@ def planned(
     given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
     arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        plan.shape, views = few_axes(shape, tuple([operands[i] for i in arrays]), axes)  # type: ignore[misc]
-        program = Program(len(plan.shape))
+        described = tuple([operands[i] for i in arrays])
+        plan.order, plan.shape, views = _few_axes_in_order(shape, described, None if kept else axes, axes)  # type: ignore[arg-type]
+        program = Program(plan.shape)
         for i in arrays:
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
         results: list[Any] = []
@@ -480,7 +506,9 @@ def planned(
     if axes is not None:
         if program.sources[results[-1]] is not None:  # an operand, whose elements may be anywhere
             return None
-        pieces = program.reduced(kind, results[-1], axes[1] == len(shape))
+        whole = {given[i] for i in arrays if _is_whole(operands[i], shape)}
+        are_even = lambda x: x in whole or program.sources[x] is None
+        pieces = program.reduced(kind, results[-1], axes[1] == len(shape), are_even)
         written.add(pieces)
     program.prune(written)
     read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
@@ -489,15 +517,64 @@ def planned(
     plan.steps, plan.slots, slot = program.with_buffers(written)
     plan.arrays = []
     for i, view in zip(arrays, views, strict=True):
-        plan.arrays.append((slot[given[i]], i, None if _is_whole(operands[i], shape) else view))
+        is_whole = plan.order is None and _is_whole(operands[i], shape)
+        plan.arrays.append((slot[given[i]], i, None if is_whole else view))
     plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
     plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
     plan.outs = [slot[x] for x in outs]
     plan.pieces = None
     if axes is not None:
-        plan.pieces = (slot[pieces], program.dtypes[pieces], *_pieces(plan.shape, axes[1] == len(shape)))
+        dtype = program.dtypes[pieces]
+        plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
     return plan
+
+
+def _few_axes_in_order(
+    shape: tuple[int, ...],
+    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
+    movable: tuple[int, int] | None,
+    axes: tuple[int, int] | None,
+) -> tuple[tuple[int, ...] | None, tuple[int, ...], list[View]]:
+    """View arrays as by :func:`few_axes`; if that fails, move axes behind the ones that are reduced before these.
+
+    Args:
+      shape, operands, axes: as there.
+      movable: the axes, if nothing is written but their reductions, whose elements stay in the same order; else None.
+
+    Returns:
+      The permutation of the axes, or None; the sizes; and the views.
+
+    Raises:
+      Untranslatable: no such axes do.
+    """
+    try:
+        return (None, *few_axes(shape, operands, axes))
+    except Untranslatable:
+        if movable is None:
+            raise
+    first, end = movable
+    for split in range(end + 1, len(shape)):
+        order = (*range(first), *range(end, split), *range(first, end), *range(split, len(shape)))
+        moved = [
+            (tuple([sizes[i] for i in order]), tuple([strides[i] for i in order]), dtype)
+            for sizes, strides, dtype in (_with_axes(x, len(shape)) for x in operands)
+        ]
+        try:
+            sizes, views = few_axes(tuple([shape[i] for i in order]), tuple(moved), (first + split - end, split))
+        except Untranslatable:
+            continue
+        return order, sizes, views
+    raise Untranslatable
+
+
+def _with_axes(
+    operand: tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ndim: int
+) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
+    """Describe an array with axes of size one before the others, so that it has ``ndim``."""
+    shape, strides, dtype = operand
+    missing = ndim - len(shape)
+    return (1,) * missing + shape, (0,) * missing + strides, dtype
 
 
 def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
@@ -507,11 +584,23 @@ def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
     return bool(own == shape and list(strides) == side_by_side)
 
 
-def _pieces(shape: tuple[int, ...], of_rows: bool) -> tuple[tuple[int, ...], int, int]:
-    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size."""
+def _pieces(shape: tuple[int, ...], of_rows: bool, items: int) -> tuple[tuple[int, ...], int, int]:
+    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size.
+
+    Args:
+      shape: that of the elements.
+      of_rows: whether rows are reduced.
+      items: the elements of a block.
+    """
     if of_rows:
-        return (*shape[:-1], -(-shape[-1] // PIECE)), 2, PIECE
+        count, piece = _pieces_of_rows(shape[-1], items)
+        return (*shape[:-1], count), 2, piece
     return (*shape[:-2], -(-shape[-2] // STACK), shape[-1]), 1, STACK
+
+
+def _pieces_of_rows(columns: int, items: int) -> tuple[int, int]:
+    """Return the number of pieces of a row, and their size: whole rows, if blocks are hardly larger for it."""
+    return (1, columns) if columns <= 2 * items else (-(-columns // PIECE), PIECE)
 
 
 def _helpers(work: int) -> int:
@@ -595,23 +684,18 @@ def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
     Args:
       kind: "sum", "product", "largest" or "least".
       x: a matrix of floats of 32 or 64 bits, whose elements are side by side.
-      factor: nothing, or a matrix of the same shape and dtype.
+      factor: nothing, or, for a sum, a matrix of the same shape and dtype.
 
     Returns:
       A vector.
     """
-    values: list[Any] = [x]
-    steps: list[Step] = []
-    if factor:
-        product = _loop(np.multiply, *[x.dtype] * 3)
-        assert product is not None
-        values += [*factor, x.itemsize]
-        steps = [(product, (0, 1, 2))]
-    out = np.empty((len(x), -(-x.shape[1] // PIECE)), x.dtype)
-    loop = own.loop(f"{kind} {x.dtype.char}")
+    loop = own.loop(f"{'dot' if factor else kind} {x.dtype.char}")
     assert loop is not None
-    steps.append((loop, (len(values) - 1, len(values))))
-    loops.run(x.shape, [*values, (out, 2, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
+    block = ALONE * BLOCK
+    count, piece = _pieces_of_rows(x.shape[1], block // x.itemsize)
+    out = np.empty((len(x), count), x.dtype)
+    values = [x, *factor, (out, 2, piece)]
+    loops.run(x.shape, values, [(loop, tuple(range(len(values))))], block, _helpers(x.size * len(values[1:])))
     return _of_pieces(kind, out)
 
 
@@ -650,7 +734,7 @@ def _of_pieces(kind: str, out: Any) -> Any:
         return reduce_rows(kind, out)
     loop = own.loop(f"{kind} {out.dtype.char}")
     assert loop is not None
-    return loops.fold(loop, out, PIECE)
+    return loops.fold(loop, out)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------

@@ -57,6 +57,13 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Before a loop whose bound is known: GNU's compiler is not to write it out, with its variables in memory. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define ROLLED _Pragma("GCC unroll 1")
+#else
+#define ROLLED
+#endif
+
 /* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && !defined(PULLBACK_WINDOWS)
 #if __GNUC__ >= 12

@@ -3,10 +3,7 @@
    Each pass computes what an operation on the whole array computes, in the same order, so the bits are the same: the
    exponential function and the logarithm are NumPy's loops, and rows are reduced by pieces of pieces. */
 
-enum {
-    ROW_PIECE = 512,     /* elements that are reduced at once, as elsewhere */
-    MOST_PIECES = 1 << 12, /* of a row */
-};
+enum { MOST_PIECES = (1 << 21) / LARGEST_PIECE }; /* of a row */
 
 /* NumPy's loops, and their data, for floats of 32 and of 64 bits. */
 static Loop *exp_f, *exp_d, *log_f, *log_d;
@@ -15,11 +12,11 @@ static void *exp_data_f, *exp_data_d, *log_data_f, *log_data_d;
 #define OF_A_ROW(name, reduction, type)                                                                     \
     static type name(const type *x, npy_intp n) {                                                           \
         type pieces[MOST_PIECES];                                                                           \
-        const char *from = (const char *)x;                                                                 \
+        Rows operands[2] = {{(const char *)x, 0}, {(const char *)pieces, 0}};                               \
         do {                                                                                                \
-            reduction(from, 0, 1, n, ROW_PIECE, (char *)pieces, 0, 0);                                      \
-            from = (const char *)pieces;                                                                    \
-            n = (n + ROW_PIECE - 1) / ROW_PIECE;                                                            \
+            reduction(operands, 1, n, LARGEST_PIECE, 0);                                                    \
+            operands[0] = operands[1];                                                                      \
+            n = (n + LARGEST_PIECE - 1) / LARGEST_PIECE;                                                    \
         } while (n > 1);                                                                                    \
         return pieces[0];                                                                                   \
     }

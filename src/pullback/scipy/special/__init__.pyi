@@ -11,6 +11,17 @@ from pullback.scipy.special.bessel import jn as jn
 from pullback.scipy.special.bessel import jv as jv
 from pullback.scipy.special.bessel import kv as kv
 from pullback.scipy.special.bessel import yv as yv
+from pullback.scipy.special.elliptic import ellipe as ellipe
+from pullback.scipy.special.elliptic import ellipeinc as ellipeinc
+from pullback.scipy.special.elliptic import ellipj as ellipj
+from pullback.scipy.special.elliptic import ellipk as ellipk
+from pullback.scipy.special.elliptic import ellipkinc as ellipkinc
+from pullback.scipy.special.elliptic import ellipkm1 as ellipkm1
+from pullback.scipy.special.elliptic import elliprc as elliprc
+from pullback.scipy.special.elliptic import elliprd as elliprd
+from pullback.scipy.special.elliptic import elliprf as elliprf
+from pullback.scipy.special.elliptic import elliprg as elliprg
+from pullback.scipy.special.elliptic import elliprj as elliprj
 from pullback.scipy.special.error_functions import dawsn as dawsn
 from pullback.scipy.special.error_functions import erf as erf
 from pullback.scipy.special.error_functions import erfc as erfc
@@ -65,9 +76,10 @@ from pullback.scipy.special.spherical import sph_harm_y as sph_harm_y
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma",
-    "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "exprel", "factorial",
-    "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1",
-    "i1e", "iv", "jn", "jv", "kl_div", "kv", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
-    "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici", "softmax",
-    "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "yv", "zeta",
+    "ellipe", "ellipeinc", "ellipj", "ellipk", "ellipkinc", "ellipkm1", "elliprc", "elliprd", "elliprf",
+    "elliprg", "elliprj", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "expn",
+    "exprel", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1",
+    "i0", "i0e", "i1", "i1e", "iv", "jn", "jv", "kl_div", "kv", "log_ndtr", "log_softmax", "loggamma", "logit",
+    "logsumexp", "lpmn", "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma",
+    "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "yv", "zeta",
 ]
