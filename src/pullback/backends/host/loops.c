@@ -552,6 +552,7 @@ static void share(Job *job) {
 
 #include "products.h"
 #include "moves.h"
+#include "windows.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -981,6 +982,7 @@ static PyMethodDef METHODS[] = {
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"move", move, METH_VARARGS, move_doc},
+    {"windows", windows, METH_VARARGS, windows_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

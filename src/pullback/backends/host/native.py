@@ -7,14 +7,14 @@ steps that it consists of, which compute the same bits. A rule that has no trans
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.host import own, rules
+from pullback.backends.host.axes import Untranslatable, View, few_axes_in_order
 from pullback.backends.host.parallel import cores
 
 loops = own.loops
@@ -44,10 +44,6 @@ Position = int
 """The index of a value of a program."""
 Step = tuple[Loop, tuple[Position, ...]]
 """A loop, and the positions of its operands and of its result."""
-
-
-class Untranslatable(Exception):
-    """An operation cannot be expressed in loops; NumPy has to compute it."""
 
 
 class Program:
@@ -488,8 +484,7 @@ def planned(
     given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
     arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        described = tuple([operands[i] for i in arrays])
-        plan.order, plan.shape, views = _few_axes_in_order(shape, described, None if kept else axes, axes)  # type: ignore[arg-type]
+        plan.order, plan.shape, views = few_axes_in_order(shape, [operands[i] for i in arrays], axes, not kept)  # type: ignore[misc]
         program = Program(plan.shape)
         for i in arrays:
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
@@ -515,10 +510,8 @@ def planned(
     end = next((k for k, (_, positions) in enumerate(program.steps) if outs and positions[-1] == outs[-1]), -1)
     plan.free = [i for i in arrays if outs and read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
-    plan.arrays = []
-    for i, view in zip(arrays, views, strict=True):
-        is_whole = plan.order is None and _is_whole(operands[i], shape)
-        plan.arrays.append((slot[given[i]], i, None if is_whole else view))
+    whole = [i for i in arrays if plan.order is None and _is_whole(operands[i], shape)]
+    plan.arrays = [(slot[given[i]], i, None if i in whole else view) for i, view in zip(arrays, views, strict=True)]
     plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
     plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
@@ -528,53 +521,6 @@ def planned(
         dtype = program.dtypes[pieces]
         plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
     return plan
-
-
-def _few_axes_in_order(
-    shape: tuple[int, ...],
-    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
-    movable: tuple[int, int] | None,
-    axes: tuple[int, int] | None,
-) -> tuple[tuple[int, ...] | None, tuple[int, ...], list[View]]:
-    """View arrays as by :func:`few_axes`; if that fails, move axes behind the ones that are reduced before these.
-
-    Args:
-      shape, operands, axes: as there.
-      movable: the axes, if nothing is written but their reductions, whose elements stay in the same order; else None.
-
-    Returns:
-      The permutation of the axes, or None; the sizes; and the views.
-
-    Raises:
-      Untranslatable: no such axes do.
-    """
-    try:
-        return (None, *few_axes(shape, operands, axes))
-    except Untranslatable:
-        if movable is None:
-            raise
-    first, end = movable
-    for split in range(end + 1, len(shape)):
-        order = (*range(first), *range(end, split), *range(first, end), *range(split, len(shape)))
-        moved = [
-            (tuple([sizes[i] for i in order]), tuple([strides[i] for i in order]), dtype)
-            for sizes, strides, dtype in (_with_axes(x, len(shape)) for x in operands)
-        ]
-        try:
-            sizes, views = few_axes(tuple([shape[i] for i in order]), tuple(moved), (first + split - end, split))
-        except Untranslatable:
-            continue
-        return order, sizes, views
-    raise Untranslatable
-
-
-def _with_axes(
-    operand: tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ndim: int
-) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
-    """Describe an array with axes of size one before the others, so that it has ``ndim``."""
-    shape, strides, dtype = operand
-    missing = ndim - len(shape)
-    return (1,) * missing + shape, (0,) * missing + strides, dtype
 
 
 def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
@@ -606,65 +552,6 @@ def _pieces_of_rows(columns: int, items: int) -> tuple[int, int]:
 def _helpers(work: int) -> int:
     """The number of threads that may help with some work: elements times operations."""
     return min(cores() - 1, work // SHARE)
-
-
-View = tuple[tuple[slice, ...] | None, tuple[int, ...]]
-"""How an array becomes one of few axes: the part of it without repetitions, or None for the whole, and its sizes."""
-
-
-@lru_cache(maxsize=1024)
-def few_axes(
-    shape: tuple[int, ...],
-    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
-    axes: tuple[int, int] | None = None,
-) -> tuple[tuple[int, ...], list[View]]:
-    """View arrays that broadcast to a shape as arrays of two axes, rows and columns, or of three: groups of rows.
-
-    Args:
-      shape: that of the results.
-      operands: the arrays' shapes, strides and dtypes.
-      axes: the first axis that is reduced, and the one after the last: they become the columns, if they are the last
-        ones, and otherwise the rows of a group; None, if nothing is reduced.
-
-    Returns:
-      The sizes, and the views.
-
-    Raises:
-      Untranslatable: no such axes do for all arrays without a copy.
-    """
-    narrow, parts = [], []
-    for sizes, strides, dtype in operands:
-        x = np.lib.stride_tricks.as_strided(np.empty(1, dtype), sizes, strides)  # of which no element is read
-        part = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
-        parts.append(None if slice(0, 1) not in part else part)
-        narrow.append(x[part].reshape((1,) * (len(shape) - x.ndim) + x[part].shape))
-    for cuts in _cuts(len(shape), axes):
-        spans = list(pairwise((0, *cuts, len(shape))))
-        if all(_is_full_or_one(x.shape[i:j], shape[i:j]) for x in narrow for i, j in spans):
-            views = [tuple([math.prod(x.shape[i:j]) for i, j in spans]) for x in narrow]
-            try:
-                for x, view in zip(narrow, views, strict=True):
-                    np.reshape(x, view, copy=False)
-            except ValueError:  # the elements are not in this order
-                continue
-            return tuple([math.prod(shape[i:j]) for i, j in spans]), list(zip(parts, views, strict=True))
-    raise Untranslatable
-
-
-def _cuts(ndim: int, axes: tuple[int, int] | None) -> Iterator[tuple[int, ...]]:
-    """The axes with which the second axis of a view may begin, and the third if it has three; the simplest first."""
-    if axes is None:
-        yield from [(k,) for k in range(ndim)]
-        yield from combinations(range(1, ndim), 2)
-    elif axes[1] == ndim:
-        yield (axes[0],)
-        yield from [(k, axes[0]) for k in range(1, axes[0])]
-    else:
-        yield axes
-
-
-def _is_full_or_one(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return sizes == shape or math.prod(sizes) == 1
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.backends.host import windows as host
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -27,6 +28,7 @@ from pullback.primitives.arrays.slicing import concatenate, iota_p, pad, slice, 
 from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, zeros
 from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import NUMBER, ORDERED, Of, check_dtype
+from pullback.primitives.large import compiled
 from pullback.primitives.reductions import extreme
 from pullback.primitives.rules import axis_divided, axis_kept, jvp_linear, jvp_linear_in, jvp_zero, stays
 from pullback.primitives.signals.convolution import (
@@ -68,6 +70,14 @@ class Windows(NamedTuple):
         """Return these windows with one more axis, at ``position``, along which each window has one element."""
         longer = [(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))]
         return Windows(*longer)  # type: ignore[arg-type]
+
+    def on_host(self, shape: Shape, dtype: np.dtype[Any]) -> host.Geometry | None:
+        """Describe the windows on an operand of ``shape`` for the host; None if it has no loops for them."""
+        if any(b != 1 for b in self.base_dilation) or len(self.sizes) != len(shape):
+            return None
+        ends = zip(self.counts(shape), self._by_axis())
+        geometry = [(count, k, stride, low, step) for count, (k, stride, (low, _), _, step) in ends]
+        return geometry if host.are_supported(shape, dtype, geometry) else None
 
     def back(self, shape: Shape) -> Windows:
         """Return the windows for the transpose of a sum over these windows of an operand of ``shape``.
@@ -241,6 +251,13 @@ def reduce_window_extreme(x: Any, windows: Windows, largest: bool) -> Any:
 def _extreme(name: str, largest: bool) -> Primitive:
     p = _declare(name, ORDERED)
 
+    @p.host
+    def on_host(x: Any, *, windows: Windows) -> Any:
+        geometry = windows.on_host(x.shape, x.dtype)
+        return (
+            compiled(p, None, (x,), {"windows": windows}) if geometry is None else host.extremes(x, geometry, largest)
+        )
+
     @p.lowering
     def lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
         nothing = extreme(x.dtype, largest=not largest)
@@ -283,6 +300,14 @@ def _positions_abstract_eval(x: ShapedArray, *, windows: Windows, largest: bool)
     check_dtype("window_positions", ORDERED, x.dtype)
     windows.check("window_positions", x.shape)
     return ShapedArray(windows.counts(x.shape), _position_dtype(windows))
+
+
+@window_positions_p.host
+def _positions_on_host(x: Any, *, windows: Windows, largest: bool) -> Any:
+    geometry = windows.on_host(x.shape, x.dtype)
+    if geometry is None:
+        return compiled(window_positions_p, None, (x,), {"windows": windows, "largest": largest})
+    return host.positions(x, geometry, largest)
 
 
 @window_positions_p.lowering
@@ -461,6 +486,14 @@ def _put_transpose(t: Any, ct: LinearVar, positions: Any, *, windows: Windows, s
 def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shape: Shape) -> Any:
     ct, positions = mapped_to_front(axis, args, dims)
     return put_chosen_p.bind(ct, positions, windows=windows.with_axis(0), shape=(axis.size, *shape)), 0
+
+
+@put_chosen_p.host
+def _put_on_host(ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
+    geometry = windows.on_host(shape, ct.dtype)
+    if geometry is None or positions.dtype != np.int32:
+        return compiled(put_chosen_p, None, (ct, positions), {"windows": windows, "shape": shape})
+    return host.put(ct, positions, geometry, shape)
 
 
 @put_chosen_p.lowering
