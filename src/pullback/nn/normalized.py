@@ -297,11 +297,11 @@ _transposes(_log_softmax_pull_p, _log_softmax_tangent)
 
 _softmax = host_fused(
     "softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows,
-    tangent=lambda t, out, **params: _softmax_tangent(out, t, **params),
+    jvp=lambda t, x, ans, axes: _softmax_tangent(ans, t, axes=axes),
 )  # fmt: skip
 _log_softmax = host_fused(
     "log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, large=LARGE, fused=_are_rows,
-    tangent=lambda t, out, **params: _log_softmax_tangent(out, t, **params),
+    jvp=lambda t, x, ans, axes: _log_softmax_tangent(ans, t, axes=axes),
 )  # fmt: skip
 
 
