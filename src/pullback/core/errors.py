@@ -44,6 +44,7 @@ PullbackError
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
+│   ├── UnsupportedAttributeError (AttributeError)   an attribute of NumPy's arrays that makes no sense here
 │   └── UnsupportedSwitchError (ValueError)     a switch of JAX's that cannot be set to this value
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 │   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
@@ -329,6 +330,10 @@ class UnsupportedFunctionError(PullbackError, TypeError):
 
 class UnsupportedArgumentError(PullbackError, NotImplementedError):
     """An option of a NumPy function that Pullback does not have, such as ``out=``: arrays are immutable."""
+
+
+class UnsupportedAttributeError(UnsupportedArgumentError, AttributeError):
+    """An attribute of NumPy's arrays that arrays here do not have; ``hasattr`` says that it is not there."""
 
 
 class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
