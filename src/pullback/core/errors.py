@@ -17,6 +17,7 @@ PullbackError
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
+│   └── DegenerateSolutionError (ValueError)   a solution of an optimisation problem that has no derivative
 ├── CustomRuleError (TypeError)              a user's rule whose result has the wrong form or type
 │   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that must be an argument
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were defined

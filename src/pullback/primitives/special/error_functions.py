@@ -359,16 +359,15 @@ def _voigt(zeta: Any, sigma: Any, *, order: int) -> Any:
     Its limit for small sigma is the derivative of ``i / (pi zeta)``, which differs by less than a rounding error where
     zeta is 1e8 times as large as sigma.
     """
-    scale = abs(sigma) * math.sqrt(2)
-    far = abs(zeta) > scale * _FAR
+    scale = sigma * math.sqrt(2)
+    far = abs(zeta) > abs(scale) * _FAR
     safe = where(far | (scale == 0), 1, scale)
-    z = where(far | (scale == 0), 1j, zeta) / complex(safe, safe * 0)
-    wave = lifted(wofz_p.bind)(z) if order == 0 else lifted(wofz_derivative_p.bind)(z, order=order)
-    size = 1 / (math.sqrt(math.pi) * safe ** (order + 1.0))
-    near = wave * complex(size, size * 0)
+    z = where(far | (scale == 0), 1j, zeta) / safe
+    near = lifted(wofz_p.bind)(z) if order == 0 else lifted(wofz_derivative_p.bind)(z, order=order)
+    near = near / math.sqrt(math.pi)
     limit = 1j * (math.factorial(order) * (-1) ** order / math.pi)
     for _ in range(order + 1):
-        limit = limit / where(far, zeta, 1)
+        near, limit = near / safe, limit / where(far, zeta, 1)
     return where(far, limit, near)
 
 
