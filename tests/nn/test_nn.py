@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import scipy.special
 
 import pullback
 import pullback.numpy as pnp
-from pullback import grad, jacobian, jit, nn, random, vmap
+from pullback import grad, hessian, jacfwd, jacobian, jacrev, jit, jvp, masked_zeros, nn, random, vmap
 from pullback.core.config import enable_x64, override
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError, TracerIntegerConversionError
 from pullback.scipy import special
@@ -252,6 +253,33 @@ def test_softmax_of_large_arrays(shape: tuple[int, ...], axis: int | None) -> No
         edges = x.copy()
         edges.flat[[3, 700, 900]] = INF, -INF, NAN
         np.testing.assert_array_equal(function(edges, axis), vmap(partial(function, axis=axis))(edges[None])[0])
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (600, 500)])
+@pytest.mark.parametrize("f", [nn.gelu, nn.softmax, nn.log_softmax, partial(nn.softmax, axis=None)])
+def test_derivatives_of_eager_code_are_those_of_programs(f: Any, shape: tuple[int, ...]) -> None:
+    x, w = (pnp.asarray(np.random.default_rng(seed).standard_normal(shape), np.float32) for seed in range(2))
+    total = lambda x: pnp.sum(w * f(x))
+    for of in (grad(total), lambda x: jvp(f, (x,), (w,))[1], vmap(grad(lambda x: f(x)[..., :1].sum()))):
+        np.testing.assert_allclose(of(x), jit(of)(x), 2e-5, 1e-5)
+    if x.size < 100:
+        steep = lambda x: pnp.sum(grad(total)(x) ** 2)
+        for of in (hessian(total), jacfwd(f), jacrev(f), grad(steep)):
+            np.testing.assert_allclose(of(x), jit(of)(x), 1e-4, 1e-5)
+        with masked_zeros():
+            np.testing.assert_allclose(grad(total)(x), jit(grad(total))(x), 1e-5, 1e-6)
+
+
+def test_the_backward_pass_of_gelu_keeps_its_operand_alone() -> None:
+    x = pnp.asarray(np.random.default_rng(0).standard_normal((1000, 1000)), np.float32)
+    step = grad(lambda x: pnp.sum(nn.gelu(x)))
+    np.asarray(step(x))
+    tracemalloc.start()
+    try:
+        np.asarray(step(x))
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * x.nbytes  # the result, and blocks
+    finally:
+        tracemalloc.stop()
 
 
 def test_softmax_of_large_numbers() -> None:

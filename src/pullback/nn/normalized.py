@@ -229,10 +229,21 @@ def _are_rows(x: Any, *, axes: Positions) -> bool:
     return native.are_rows(x.shape, axes)
 
 
-_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows)
-_log_softmax = host_fused(
-    "log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, large=LARGE, fused=_are_rows
+def _softmax_jvp(t: Any, x: Any, ans: Any, axes: Positions) -> Any:
+    return ops.mul(ans, ops.sub(t, _sum(ops.mul(ans, t), axes)))
+
+
+def _log_softmax_jvp(t: Any, x: Any, ans: Any, axes: Positions) -> Any:
+    return ops.sub(t, _sum(ops.mul(ops.exp(ans), t), axes))
+
+
+_softmax = host_fused(
+    "softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows, jvp=_softmax_jvp
 )
+_log_softmax = host_fused(
+    "log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, large=LARGE, fused=_are_rows,
+    jvp=_log_softmax_jvp,
+)  # fmt: skip
 
 
 def _is_usual(x: Any) -> bool:

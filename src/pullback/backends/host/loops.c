@@ -74,6 +74,7 @@ typedef struct Job {
     int step_count, value_count, ndim;
     npy_intp groups, group, rows, columns; /* of the arrays: rows are in groups of equal size */
     npy_intp block_rows, block_columns;    /* of a block */
+    npy_intp rows_at_once;                 /* of a block, for which a thread has buffers: all, or parts of pieces */
     npy_intp stretch;                      /* the rows that are divided: all, or a group, if its columns are reduced */
     npy_intp blocks_of_a_row, blocks_of_a_stretch;
 } Job;
@@ -384,12 +385,9 @@ static const Named OWN_LOOPS[] = {
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
 
-static void run_block(const Job *job, npy_intp block, char *memory) {
-    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
-    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
-    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
-    npy_intp row = stretch * job->stretch + first, number = row / job->group, in_group = row % job->group;
-    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+/* Compute all steps for some rows of a block; `begun` if not for the first of a piece of its columns. */
+static void run_rows(const Job *job, npy_intp row, npy_intp rows, npy_intp column, int begun, char *memory) {
+    npy_intp number = row / job->group, in_group = row % job->group;
     npy_intp columns = job->columns - column < job->block_columns ? job->columns - column : job->block_columns;
     for (int s = 0; s < job->step_count; s++) {
         const Step *step = &job->steps[s];
@@ -413,7 +411,7 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
         if (piece) {
             Rows operands[MOST_OPERANDS + 1];
             for (int k = 0; k <= step->arity; k++) operands[k] = (Rows){start[k], outer[k]};
-            ((Reduction *)step->loop)(operands, rows, columns, piece);
+            ((Reduction *)step->loop)(operands, rows, columns, piece, begun);
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
@@ -437,6 +435,17 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
                 rest = job->group;
             }
         }
+    }
+}
+
+static void run_block(const Job *job, npy_intp block, char *memory) {
+    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
+    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
+    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
+    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+    for (npy_intp i = 0; i < rows; i += job->rows_at_once) {
+        npy_intp count = rows - i < job->rows_at_once ? rows - i : job->rows_at_once;
+        run_rows(job, stretch * job->stretch + first + i, count, column, i > 0, memory);
     }
 }
 
@@ -706,7 +715,8 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
     return 0;
 }
 
-/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. */
+/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. Where its
+   columns are reduced, it may have more elements, which are computed in turn: long rows are read quicker. */
 static void divide(Job *job, npy_intp elements) {
     npy_intp piece = 1, stacked = 1;
     for (int i = 0; i < job->value_count; i++) {
@@ -715,10 +725,12 @@ static void divide(Job *job, npy_intp elements) {
         if (value->axis == 1 && value->piece > stacked) stacked = value->piece;
     }
     job->stretch = stacked > 1 ? job->group : job->rows;
-    elements = elements < stacked * piece ? piece : elements / stacked / piece * piece; /* of a row */
+    elements = elements < piece ? piece : elements / piece * piece;
     job->block_columns = job->columns < elements ? job->columns : elements;
-    job->block_rows = job->columns < elements ? elements / job->columns * stacked : stacked;
+    job->rows_at_once = elements / job->block_columns;
+    job->block_rows = job->rows_at_once < stacked ? stacked : job->rows_at_once / stacked * stacked;
     if (job->block_rows > job->stretch) job->block_rows = job->stretch;
+    if (job->rows_at_once > stacked || job->rows_at_once > job->block_rows) job->rows_at_once = job->block_rows;
     job->blocks_of_a_row = (job->columns + job->block_columns - 1) / job->block_columns;
     job->blocks_of_a_stretch = (job->stretch + job->block_rows - 1) / job->block_rows;
     job->blocks = job->blocks_of_a_row * job->blocks_of_a_stretch * (job->rows / job->stretch);
@@ -726,7 +738,7 @@ static void divide(Job *job, npy_intp elements) {
         Value *value = &job->values[i];
         if (!value->data) {
             value->offset = job->buffers;
-            npy_intp bytes = job->block_rows * job->block_columns * value->strides[2];
+            npy_intp bytes = job->rows_at_once * job->block_columns * value->strides[2];
             job->buffers += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
     }
@@ -836,11 +848,11 @@ static PyObject *fold(PyObject *module, PyObject *args) {
     Rows operands[2] = {{PyArray_BYTES(x), columns * item}, {pieces > 1 ? memory : result, pieces * item}};
     fenv_t environment;
     feholdexcept(&environment);
-    reduction(operands, rows, columns, LARGEST_PIECE);
+    reduction(operands, rows, columns, LARGEST_PIECE, 0);
     if (pieces > 1) { /* there is memory for LARGEST_PIECE of them at most */
         operands[0] = operands[1];
         operands[1] = (Rows){result, item};
-        reduction(operands, rows, pieces, LARGEST_PIECE);
+        reduction(operands, rows, pieces, LARGEST_PIECE, 0);
     }
     fesetenv(&environment);
     free(memory);

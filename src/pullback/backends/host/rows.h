@@ -14,7 +14,7 @@ static void *exp_data_f, *exp_data_d, *log_data_f, *log_data_d;
         type pieces[MOST_PIECES];                                                                           \
         Rows operands[2] = {{(const char *)x, 0}, {(const char *)pieces, 0}};                               \
         do {                                                                                                \
-            reduction(operands, 1, n, LARGEST_PIECE);                                                       \
+            reduction(operands, 1, n, LARGEST_PIECE, 0);                                                    \
             operands[0] = operands[1];                                                                      \
             n = (n + LARGEST_PIECE - 1) / LARGEST_PIECE;                                                    \
         } while (n > 1);                                                                                    \
