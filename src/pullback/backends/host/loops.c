@@ -331,6 +331,7 @@ SEARCHES(d, double)
 SEARCHES(i4, int32_t)
 SEARCHES(i8, int64_t)
 
+#include "fused.h"
 #include "special.h"
 #include "rows.h"
 #include "planes.h"
@@ -358,11 +359,18 @@ static char runs;
     {#name " f", name##_f, REDUCES}, {#name " d", name##_d, REDUCES},                                       \
         {"stacked " #name " f", stacked_##name##_f, STACKS}, {"stacked " #name " d", stacked_##name##_d, STACKS}
 #define CHOICE_NAMES(name) {#name " f", name##_f}, {#name " d", name##_d}
+#define SCALED_NAMES(name)                                                                                  \
+    {#name "_scaled f", name##_scaled_f}, {#name "_scaled d", name##_scaled_d},                             \
+        {#name "_or_scaled f", name##_or_scaled_f}, {#name "_or_scaled d", name##_or_scaled_d}
 #define DIVISION_NAMES(suffix) {"div " #suffix, div_##suffix}, {"rem " #suffix, rem_##suffix}
 static const Named OWN_LOOPS[] = {
     {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
     CHOICE_NAMES(if_less), CHOICE_NAMES(if_less_equal), CHOICE_NAMES(if_greater), CHOICE_NAMES(if_greater_equal),
     CHOICE_NAMES(if_equal), CHOICE_NAMES(if_not_equal),
+    SCALED_NAMES(if_less), SCALED_NAMES(if_less_equal), SCALED_NAMES(if_greater), SCALED_NAMES(if_greater_equal),
+    SCALED_NAMES(if_equal), SCALED_NAMES(if_not_equal), {"clamp f", clamp_f}, {"clamp d", clamp_d},
+    {"product_of_three f", product_of_three_f}, {"product_of_three d", product_of_three_d},
+    {"sign_or_number f", sign_or_number_f}, {"sign_or_number d", sign_or_number_d},
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
