@@ -9,15 +9,19 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
-NAMES = ("portable", "special", "rows", "products", "moves", "foreign", "runner")
+NAMES = (
+    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "foreign", "runner",
+)  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"
+# The bits may not depend on the processor, so no product and sum become one instruction where it has one.
 # Without debugging information, whose paths would make wheels differ that are built in different folders. Microsoft's
 # compiler rounds as is written by itself, and needs no library for threads.
 if sys.platform == "win32":
     OPTIONS, OF_LOOPS, LINKED = ["/std:c11", "/O2"], [], []
 else:
-    OPTIONS, OF_LOOPS, LINKED = ["-std=gnu11", "-O3", "-g0"], ["-fno-math-errno", "-pthread"], ["-pthread"]
+    OPTIONS, LINKED = ["-std=gnu11", "-O3", "-g0"], ["-pthread"]
+    OF_LOOPS = ["-fno-math-errno", "-ffp-contract=off", "-pthread"]
 
 quick = Extension("pullback.transforms.jit.quick", [f"{QUICK}.c"], optional=True, extra_compile_args=OPTIONS)
 loops = Extension(

@@ -11,11 +11,11 @@ import importlib.util
 import json
 from typing import Any
 
-from benchmarks.science import sparse_linear_algebra
+from benchmarks.science import optimisation, sparse_linear_algebra
 from benchmarks.science.measure import checks, times
 from benchmarks.science.page import PAGE, RESULTS, page, recorded
 
-PARTS = (sparse_linear_algebra.PART,)
+PARTS = (sparse_linear_algebra.PART, optimisation.PART)
 
 
 def main() -> int:

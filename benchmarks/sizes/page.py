@@ -81,7 +81,8 @@ def write(results: Sequence[Result], measured: Mapping[str, Any]) -> None:
         "the gradient is the vector-Jacobian\nproduct with weights that differ, with the value that it needs. Compiled "
         "functions run as compiled from the first call.\n\n"
         f"Measured on {machine['cores']} cores of {machine['processor']}, with Python {machine['python']}, {versions}: "
-        f"medians of {measured['rounds']} blocks.\n\n"
+        f"lower quartiles of\n{measured['rounds']} turns, fewer where calls are long. The libraries take turns of some "
+        "milliseconds, and a turn counts by the\nquickest of its short blocks of calls.\n\n"
         "![Ratios of times by size; left of 1, Pullback is faster](sizes.png)\n\n## Means\n\n"
     )
     means = ["| | at | of | rows | geometric mean | greatest |", "|---" * 6 + "|"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,34 @@ def test_overflow_is_named_where_it_begins() -> None:
     assert (found.losses[0].kind, found.losses[0].operation) == ("overflow", "exp")
 
 
+def test_absorption_is_named_where_a_term_is_lost() -> None:
+    def summed(total: Any, x: Any) -> Any:
+        for _ in range(100):
+            total = total + x  # lost
+        return total
+
+    found = analysis.precision(summed)(np.float32(2e8), np.float32(5))
+    assert [(x.kind, x.operation) for x in found.losses] == [("absorption", "add")]
+    assert found.losses[0].line.endswith(f":{line_after('# lost', summed)}")
+    assert "compensation" in found.losses[0].advice
+    assert float(found.value) == 2e8
+    rounded = analysis.precision(summed)(np.float32(2e8), np.float32(20))  # each sum is rounded, and none is its term
+    assert [x.kind for x in rounded.losses] == ["rounding"]
+
+
+def test_absorption_is_named_where_a_difference_shows_it() -> None:
+    def difference(x: Any) -> Any:
+        y = x + 1  # lost
+        return y - x
+
+    found = analysis.precision(difference)(np.float32(1e9))
+    assert (found.digits, found.losses[0].kind, found.losses[0].operation) == (0, "cancellation", "sub")
+    (absorbed,) = [x for x in found.events if x.kind == "absorption"]
+    assert absorbed.line.endswith(f":{line_after('# lost', difference)}")
+    assert "absorption" not in [x.kind for x in analysis.precision(difference)(np.float32(1e5)).events]
+    assert "absorption" not in [x.kind for x in analysis.precision(lambda x: x + 0 - x / 3 * 3)(np.float32(0.7)).events]
+
+
 def test_differences_too_small_for_doubles_are_seen_by_two() -> None:
     x = np.float32(1e20)
     found = analysis.precision(lambda x: jnp.sqrt(x + 1) - jnp.sqrt(x))(x)
@@ -137,6 +166,23 @@ def test_doubles_have_shadows_of_two() -> None:
     np.testing.assert_allclose(found.exact, 0.5, rtol=1e-12)
     assert found.digits == pytest.approx(-math.log10(abs((1 - math.cos(1e-6)) / 1e-12 / 0.5 - 1)), abs=0.1)
     assert (under.digits, under.losses[0].kind, under.losses[0].operation) == (0, "underflow", "mul")
+
+
+def test_products_of_large_matrices_of_doubles_keep_digits_that_cancel() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(24, 40)), rng.normal(size=(40, 24))
+    left, right = np.concatenate([x, x, 1e-9 * x], 1), np.concatenate([y, -y, y])
+    with enable_x64():
+        found = analysis.precision(jnp.matmul)(left, right)
+    exact = [
+        [float(sum(Fraction(p) * Fraction(q) for p, q in zip(row, column, strict=True))) for column in right.T]
+        for row in left
+    ]
+    np.testing.assert_allclose(found.exact, exact, rtol=1e-9)
+    error = np.abs((np.asarray(found.value) - exact) / exact)
+    np.testing.assert_allclose(found.results[0].elements, -np.log10(np.maximum(error, 2.0**-53)), atol=0.1)
+    with enable_x64():
+        assert np.isnan(np.asarray(analysis.precision(jnp.matmul)(left * np.inf, right).exact)).all()
 
 
 def test_operations_without_two_doubles_are_listed() -> None:

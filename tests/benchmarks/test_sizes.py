@@ -53,7 +53,7 @@ def test_the_page_has_means_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     text = (tmp_path / "sizes.md").read_text()
     assert "| eager | 1,000 | JAX | 6 | 0.50 | 0.50 |" in text
     assert "| eager | 1,000 | PyTorch | 6 | 2.00 | 2.00 |" in text
-    assert f"Python {machine()['python']}, JAX 0.0: medians of 5 blocks." in text
+    assert f"Python {machine()['python']}, JAX 0.0: lower quartiles of\n5 turns," in text
     assert "PyTorch" not in text[text.index("| compiled | 1,000") : text.index("## All")]
     assert text.count("\n| add |") == 4 * len(ROWS[0].sizes)
     assert (tmp_path / "sizes.png").stat().st_size > 5_000
@@ -78,7 +78,7 @@ class Jax:
     def __exit__(self, *error: object) -> None: ...
 
     def ask(self, kind: str, *task: Any) -> dict[str, Any]:
-        if kind == "block":
+        if kind == "turn":
             return {"seconds": 0.1}
         if len(self.made) == self.breaks_after:
             raise KeyboardInterrupt
@@ -117,3 +117,35 @@ def test_a_run_that_was_broken_off_goes_on_to_page_and_chart(jax: Jax, tmp_path:
     assert (tmp_path / "sizes.md").read_text().count("\n| relu | 10 |") == len(MODES)
     assert (tmp_path / "sizes.png").stat().st_size > 5_000
     assert not (tmp_path / "partial.jsonl").exists()
+
+
+def test_the_lower_quartile_ignores_what_made_turns_longer() -> None:
+    assert command.lower_quartile([3.0]) == 3.0
+    assert command.lower_quartile([9.0, 1.0, 1.1, 5.0, 1.2, 7.0, 1.3, 8.0]) == 1.2
+
+
+def test_libraries_take_turns_in_both_orders_until_these_took_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Recorded:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def ask(self, kind: str, *task: Any) -> dict[str, Any]:
+            if kind == "turn":
+                asked.append(self.name)
+            return {"fingerprint": None, "seconds": float(len(asked))}
+
+    workers: Any = {name: Recorded(name) for name in ("pullback", "jax")}
+    assert command.measure(workers, ROWS[0], 10, "value", 4) == {"pullback": 4.0, "jax": 3.0}
+    assert asked == ["pullback", "jax", "jax", "pullback"] * 2
+    monkeypatch.setattr(command, "MOST_SECONDS", 0.0)
+    asked.clear()
+    command.measure(workers, ROWS[0], 10, "value", 4)
+    assert len(asked) == 2 * command.LEAST_ROUNDS
+
+
+def test_a_control_is_measured_in_place_of_pullback(jax: Jax, tmp_path: Path) -> None:
+    assert command.main(["--control", "jax", "--only", "relu"]) == 0
+    assert jax.made == [("relu", 10, mode) for mode in MODES for _ in range(2)]
+    assert not (tmp_path / "sizes.json").exists()

@@ -26,7 +26,9 @@ TARGETS = [
     "x86_64-macos", "aarch64-macos",
     "x86_64-windows-gnu", "aarch64-windows-gnu",
 ]  # fmt: skip
-OPTIONS = ["-std=gnu11", "-O3", "-g0", "-fno-math-errno", "-Wall", "-Werror", "-Wno-unused-variable"]
+OPTIONS = [
+    "-std=gnu11", "-O3", "-g0", "-fno-math-errno", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-variable",
+]  # fmt: skip
 """Those of ``setup.py``; a warning is an error."""
 
 WINDOWS = """

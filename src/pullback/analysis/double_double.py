@@ -41,7 +41,7 @@ def normal(s: Any, e: Any) -> Two:
     """Return ``s + e``, where ``e`` is smaller than ``s``; infinities and NaN of ``s`` stay."""
     hi = s + e
     lo = e - (hi - s)
-    if np.isfinite(lo).all():
+    if _are_finite(lo):
         return Two(hi, lo)
     finite = np.isfinite(s)
     return Two(np.where(finite, hi, s)[()], np.where(finite & np.isfinite(lo), lo, 0.0)[()])
@@ -66,7 +66,7 @@ def _split(a: Any) -> tuple[Any, Any]:
 def two_prod(a: Any, b: Any) -> tuple[Any, Any]:
     """Return the product of doubles, and its rounding error; of huge and tiny numbers the error is 0."""
     p, e = _exact_product(a, b)
-    if not np.isfinite(e).all():
+    if not _are_finite(e):
         e = np.where(np.isfinite(e), e, 0.0)[()]
     return p, e
 
@@ -84,7 +84,11 @@ def _normalised(s: Any, e: Any) -> tuple[Any, Any]:
 
 
 def _are_finite(lo: Any) -> bool:
-    return math.isfinite(abs(np.add.reduce(lo, None)))
+    return math.isfinite(abs(lo if type(lo) is np.float64 else np.add.reduce(lo, None)))
+
+
+def _all(mask: Any) -> bool:
+    return bool(mask if mask.ndim == 0 else mask.all())
 
 
 def add(x: Two, y: Two) -> Two:
@@ -183,7 +187,7 @@ def sqrt(x: Two) -> Two:
     q = np.sqrt(x.hi)
     p, e = two_prod(q, q)
     more = ((x.hi - p) - e + x.lo) / (2 * q)
-    return normal(q, np.where(np.isfinite(more), more, 0.0)[()])
+    return normal(q, more if _are_finite(more) else np.where(np.isfinite(more), more, 0.0)[()])
 
 
 def scaled(x: Two, factor: float) -> Two:
@@ -193,6 +197,8 @@ def scaled(x: Two, factor: float) -> Two:
 
 def where(condition: Any, x: Two, y: Two) -> Two:
     """Return the numbers of ``x`` where a condition holds, and those of ``y`` elsewhere."""
+    if type(x.hi) is np.float64 and type(y.hi) is np.float64 and type(condition) is np.bool_:
+        return x if condition else y
     return Two(np.where(condition, x.hi, y.hi)[()], np.where(condition, x.lo, y.lo)[()])
 
 
@@ -347,7 +353,7 @@ def _polynomial(coefficients: tuple[float, ...]) -> Any:
     return in_one_pass(formula)
 
 
-_EXP = [1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320]
+_EXP = [1 / 3, 1 / 12, 1 / 60, 1 / 360, 1 / 2520, 1 / 20160]
 _LOG = [1 / 3, -1 / 4, 1 / 5, -1 / 6, 1 / 7, -1 / 8, 1 / 9, -1 / 10]
 _SINE = [-1 / 6, 1 / 120, -1 / 5040, 1 / 362880]
 _COSINE = [1 / 24, -1 / 720, 1 / 40320]
@@ -356,7 +362,7 @@ _COSINE = [1 / 24, -1 / 720, 1 / 40320]
 def _guarded(rough: Any, x: Two) -> Two:
     """Return ``x``, but the doubles ``rough`` alone where these are not finite or tiny."""
     usual = np.isfinite(rough) & (np.abs(rough) > 1e-290)
-    return x if usual.all() else where(usual & np.isfinite(x.hi), x, two(rough))
+    return x if _all(usual) else where(usual & np.isfinite(x.hi), x, two(rough))
 
 
 def _reduced(x: Two, count: Any, pieces: list[float]) -> Two:
@@ -374,7 +380,7 @@ def _exp_parts(x: Two) -> tuple[Any, Two]:
     count = np.rint(np.where(np.abs(x.hi) < 800, x.hi, 0.0) / (pieces[0] + pieces[1]))
     r = _reduced(x, count, pieces)
     half = scaled(square(r), 0.5)
-    return count, add(r, normal(half.hi, half.lo + r.hi**3 * _horner(r.hi, _EXP)))
+    return count, add(r, normal(half.hi, half.lo + r.hi * half.hi * _horner(r.hi, _EXP)))
 
 
 def exp(x: Two) -> Two:
@@ -415,44 +421,54 @@ def log(x: Two) -> Two:
 def _guarded_log(rough: Any, x: Two) -> Two:
     """Return ``x``, but the doubles ``rough`` where these are not finite."""
     usual = np.isfinite(rough)
-    return x if usual.all() else where(usual, x, two(rough))
+    return x if _all(usual) else where(usual, x, two(rough))
 
 
 def log1p(x: Two) -> Two:
     """Return ``log(1 + x)`` of real numbers."""
     s, e = two_sum(np.ones_like(x.hi), x.hi)
     half = scaled(square(x), -0.5)
-    small = add(x, Two(half.hi, half.lo + x.hi**3 / 3))
+    small = add(x, Two(half.hi, half.lo + x.hi * x.hi * x.hi / 3))
     return _guarded_log(np.log1p(x.hi), where(np.abs(x.hi) < 1e-8, small, log(normal(s, e + x.lo))))
 
 
 def sine_and_cosine(x: Two) -> tuple[Two, Two]:
     """Return the sines and the cosines of real numbers up to 1,500,000; of larger ones, to the last digit."""
-    pieces, sines, cosines = _sine_constants()
-    near = np.abs(x.hi) < 1.5e6
-    if not near.all():
-        some = sine_and_cosine(where(near, x, two(np.zeros_like(x.hi))))
-        s, c = np.sin(x.hi), np.cos(x.hi)
-        return where(near, some[0], normal(s, c * x.lo)), where(near, some[1], normal(c, -s * x.lo))
-    count = np.rint(x.hi / (pieces[0] + pieces[1]))
-    r = _reduced(x, count, pieces)
-    j = count.astype(np.int64) % (2 * _TURN)
-    rr = square(r)
-    cube = mul(rr, r)
-    sine = normal(r.hi, r.lo + cube.hi * _horner(rr.hi, _SINE))
-    cosine = add(two(np.ones_like(x.hi)), Two(-0.5 * rr.hi, -0.5 * rr.lo + rr.hi**2 * _horner(rr.hi, _COSINE)))
-    s, c = Two(sines.hi[j], sines.lo[j]), Two(cosines.hi[j], cosines.lo[j])
-    return add(mul(s, cosine), mul(c, sine)), sub(mul(c, cosine), mul(s, sine))
+    return sin(x), cos(x)
 
 
 def sin(x: Two) -> Two:
-    """Return the sines of real numbers."""
-    return sine_and_cosine(x)[0]
+    """Return the sines of real numbers; see :func:`sine_and_cosine`."""
+    return _circular(x, False)
 
 
 def cos(x: Two) -> Two:
-    """Return the cosines of real numbers."""
-    return sine_and_cosine(x)[1]
+    """Return the cosines of real numbers; see :func:`sine_and_cosine`."""
+    return _circular(x, True)
+
+
+def _circular(x: Two, cosines: bool) -> Two:
+    """Return the sines, or the cosines, of real numbers."""
+    near = np.abs(x.hi) < 1.5e6
+    if not _all(near):
+        s, c = np.sin(x.hi), np.cos(x.hi)
+        far = normal(c, -s * x.lo) if cosines else normal(s, c * x.lo)
+        return where(near, _circular(where(near, x, two(np.zeros_like(x.hi))), cosines), far)
+    (j, r, rr), (_, first, second) = _turned(x), _sine_constants()
+    s, c = Two(first.hi[j], first.lo[j]), Two(second.hi[j], second.lo[j])
+    sine = normal(r.hi, r.lo + r.hi * rr.hi * _horner(rr.hi, _SINE))
+    less = Two(-0.5 * rr.hi, -0.5 * rr.lo + rr.hi * rr.hi * _horner(rr.hi, _COSINE))  # the cosine of the rest, minus 1
+    if cosines:
+        return add(c, sub(mul(c, less), mul(s, sine)))
+    return add(s, add(mul(s, less), mul(c, sine)))
+
+
+def _turned(x: Two) -> tuple[Any, Two, Two]:
+    """Return the multiples of pi/256 next to real numbers, modulo 2 pi, the rest, and its square."""
+    pieces, _, _ = _sine_constants()
+    count = np.rint(x.hi / (pieces[0] + pieces[1]))
+    r = _reduced(x, count, pieces)
+    return count.astype(np.int64) % (2 * _TURN), r, square(r)
 
 
 def tan(x: Two) -> Two:

@@ -34,31 +34,58 @@ class Made:
     __slots__ = ("depth", "exact", "location", "operands", "params", "phase", "primitive", "values")
 
     def __init__(
-        self, primitive: Primitive, values: Sequence[Any], tracers: Sequence[Any], params: dict[str, Any]
+        self,
+        primitive: Primitive,
+        values: Sequence[Any],
+        tracers: Sequence[Any],
+        params: dict[str, Any],
+        keeps: bool | None = None,
     ) -> None:
+        """Note an operation that runs now.
+
+        Args:
+          primitive, params: the operation.
+          values: the operands.
+          tracers: the tracers of those that have shadows, None for the others.
+          keeps: whether its results consist of elements of its operands; None to look it up.
+        """
         self.primitive, self.params, self.values = primitive, params, values
         self.location = state.source_loc or source.here()
-        self.phase = state.scope.phase if state.scope is not None else source.FORWARD
-        self.exact = traits.moves.of(primitive) or traits.passes_nan.of(primitive)
+        scope = state.scope
+        self.phase = source.FORWARD if scope is None else scope.phase
+        exact = returns_elements(primitive) if keeps is None else keeps
         deepest = 0
         operands: list[Any] = []
-        for value, tracer in zip(values, tracers, strict=True):
-            made = value if tracer is None else (tracer if tracer.made is None else tracer.made)
-            if type(made) is Made:
-                self.exact = self.exact and made.exact
+        for i, tracer in enumerate(tracers):
+            if tracer is None:
+                operands.append(values[i])
+                continue
+            made = tracer.made
+            if made is None:
+                operands.append(tracer)
+                continue
+            if not made.exact:
+                exact = False
+            if made.depth > deepest:
                 if made.depth >= DEEPEST:
-                    made = made.cut(KEPT)
+                    made = made.cut(KEPT, {})
                 deepest = max(deepest, made.depth)
             operands.append(made)
+        self.exact = exact
         self.operands = operands
         self.depth = deepest + 1
 
-    def cut(self, levels: int) -> Any:
-        """Return a copy without the operations more than ``levels`` behind this one."""
-        copy = object.__new__(Made)
+    def cut(self, levels: int, known: dict[Any, Made]) -> Made:
+        """Return a copy without the operations more than ``levels`` behind this one; ``known`` are copies."""
+        copy = known.get((self, levels))
+        if copy is not None:
+            return copy
+        copy = known[self, levels] = object.__new__(Made)
         copy.primitive, copy.location, copy.params, copy.phase = self.primitive, self.location, self.params, self.phase
         copy.exact, copy.values = self.exact, ()
-        copy.operands = [(x.cut(levels - 1) if levels > 1 else None) if type(x) is Made else x for x in self.operands]
+        copy.operands = [
+            (x.cut(levels - 1, known) if levels > 1 else None) if type(x) is Made else x for x in self.operands
+        ]
         copy.depth = 1 + max((x.depth for x in copy.operands if type(x) is Made), default=0)
         return copy
 
@@ -66,6 +93,11 @@ class Made:
     def line(self) -> str:
         """The user's line, as in ``model.py:31``."""
         return line_of(self.location)
+
+
+def returns_elements(primitive: Primitive) -> bool:
+    """Whether the results of an operation consist of elements of its operands."""
+    return bool(traits.moves.of(primitive) or traits.passes_nan.of(primitive))
 
 
 def line_of(location: Any) -> str:
@@ -118,7 +150,7 @@ def same(x: Any, y: Any) -> bool:
 def root(x: Any) -> Any:
     """Return the value of which all elements of a value are elements, such as that whose maximum it is."""
     found = x.made if x.made is not None else x
-    while type(found) is Made and (traits.moves.of(found.primitive) or traits.passes_nan.of(found.primitive)):
+    while type(found) is Made and returns_elements(found.primitive):
         before = [y for y in found.operands if type(y) is Made or hasattr(y, "made")]
         if len(before) != 1:
             break

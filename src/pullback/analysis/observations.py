@@ -15,7 +15,7 @@ from pullback.analysis.rewritings import advise
 from pullback.core import dtypes, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.errors import PullbackError
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 
 CANCELLATION = "cancellation"
 ROUNDING = "rounding"
@@ -28,6 +28,9 @@ INFINITY = "infinity"
 NAN = "NaN"
 DECISION = "decision"
 
+_NONE: dict[Any, float] = {}
+_FEW = 10**digits.LEAST
+"""How many units of rounding an error has that is not put down to any line."""
 HUGE = 1e300
 TINY = 1e-300
 """The shadows of numbers that overflow and underflow even in doubles."""
@@ -75,6 +78,42 @@ class Observations:
         found.worst = max(found.worst, lost)
         return found
 
+    def weigh(
+        self, trace: Any, operands: Sequence[Any], out: Any, wide: Any, error: float, made: Made
+    ) -> tuple[Any, Accuracy]:
+        """Return the shadow of a result and its accuracy, as :meth:`judge` does.
+
+        Args:
+          error: the relative error that few elements exceed; 1, infinity or NaN where it takes a closer look.
+        """
+        if not error < 1:
+            return state.silently(self.judge, trace, made.primitive, operands, out, wide, made)  # type: ignore[no-any-return]
+        least = digits.unit(out.dtype)
+        losing = False
+        for x in operands:
+            if x is not None:
+                _, narrowest, losses = x.accuracy
+                if losses:
+                    losing = True
+                if narrowest < least:
+                    least = narrowest
+        if not losing:
+            if error <= _FEW * least:
+                return wide, Accuracy(error, least, _NONE)
+            losses = _NONE
+        else:
+            losses = _dominant(trace, made.primitive, [x for x in operands if x is not None]).accuracy.losses
+            lost = math.log10(error / least) if error > least else 0.0
+            if lost - sum(losses.values()) < digits.LEAST:
+                losses = changed(losses, lost, None)
+                if error > 2 * least:
+                    advise(self.tried, made, losses)
+                return wide, Accuracy(error, least, losses)
+        value, exact = host_value(out), trace.arithmetic.rounded(wide)
+        return wide, state.silently(
+            self._lost, trace, operands, value, exact, Accuracy(error, least, losses), None, made
+        )
+
     def judge(
         self, trace: Any, primitive: Primitive, operands: Sequence[Any], out: Any, wide: Any, made: Made
     ) -> tuple[Any, Accuracy]:
@@ -94,15 +133,36 @@ class Observations:
                 self._is_too_deep(exact, found)
             return wide, accuracy._replace(losses=changed(losses, accuracy.lost, None)) if losses else accuracy
         lost = accuracy.lost
-        more = lost - sum(losses.values())
-        if more < digits.LEAST:
+        if lost - sum(losses.values()) < digits.LEAST:
             if losses:
                 losses = changed(losses, lost, None)
                 advise(self.tried, made, losses)
             return wide, accuracy._replace(losses=losses)
+        return wide, self._lost(trace, operands, value, exact, accuracy, special, made)
+
+    def _lost(
+        self,
+        trace: Any,
+        operands: Sequence[Any],
+        value: Any,
+        exact: Any,
+        accuracy: Accuracy,
+        special: Observed | None,
+        made: Made,
+    ) -> Accuracy:
+        """Record that an operation lost digits; return the accuracy of its result.
+
+        Args:
+          value, exact: elements of the result, and of its shadow.
+          accuracy: that of the result, with the losses of the operand whose error dominates.
+          special: the record of a special value that begins here, or None.
+        """
+        primitive, losses, lost = made.primitive, accuracy.losses, accuracy.lost
+        more = lost - sum(losses.values())
+        found = [x for x in operands if x is not None]
         if special is None:
-            kind = _kind(primitive, found, value, exact, own)
-            special = self.event(ABSORPTION if kind == ROUNDING and absorbs(made, out) else kind, made, more)
+            kind = _kind(primitive, found, value, exact, digits.unit(value.dtype))
+            special = self.event(ABSORPTION if kind == ROUNDING and absorbs(made, value) else kind, made, more)
             if special.kind in (ROUNDING, ABSORPTION):
                 special.advice = "sum in a wider dtype, or with compensation (Kahan), or sum small terms first"
             if kind == CANCELLATION:
@@ -110,11 +170,11 @@ class Observations:
                     if type(x.made) is Made and absorbs(x.made, x.primal):
                         self.event(ABSORPTION, x.made, more)
         special.worst = max(special.worst, more)
-        if traits.signs.of(primitive) and error > 0.1:
+        if traits.signs.of(primitive) and accuracy.error > 0.1:
             self._is_too_deep(exact, found)
         losses = changed(losses, lost, special)
         advise(self.tried, made, losses)
-        return wide, accuracy._replace(losses=losses)
+        return accuracy._replace(losses=losses)
 
     def _error(
         self, trace: Any, primitive: Primitive, operands: Sequence[Any], out: Any, wide: Any, made: Made
@@ -128,13 +188,12 @@ class Observations:
         arithmetic = trace.arithmetic
         full = host_value(out)
         exact = arithmetic.rounded(wide)
-        if full.size <= digits.SAMPLE:  # the usual case: all numbers are finite, and none is zero
-            errors = np.abs(arithmetic.difference(full, wide)) / np.abs(exact)
-            worst = float(errors) if errors.ndim == 0 else float(errors.max()) if errors.size else 0.0
-            if worst < math.inf:
-                none_lost = worst <= 2 * digits.unit(full.dtype)
-                error = worst if none_lost or full.size <= 50 else digits.typical_worst(errors)
-                return full, exact, min(error, 1.0), None, wide
+        if self._is_usual(primitive, full, exact, made):
+            value, some = digits.sampled(full), digits.sampled(exact)
+            errors = np.abs(arithmetic.difference(value, arithmetic.sampled(wide))) / np.abs(some)
+            error = digits.few_exceed(errors, full.dtype) if errors.size else 0.0
+            if error < math.inf:
+                return value, some, min(error, 1.0), None, wide
         special, unknown = None, 1.0
         if not (np.isfinite(full).all() and np.isfinite(exact).all()):
             special, unknown, wide = self._special(trace, operands, full, wide, made)
@@ -146,6 +205,15 @@ class Observations:
         difference = arithmetic.difference(value, arithmetic.sampled(wide))
         error = digits.typical_worst(digits.relative_errors(value, difference, exact, unknown))
         return value, exact, error, special, wide
+
+    @staticmethod
+    def _is_usual(primitive: Primitive, full: Any, exact: Any, made: Made) -> bool:
+        """Whether no special value is among the elements of a result, as far as those that are compared do not tell."""
+        if full.size <= digits.SAMPLE:
+            return True
+        if not (np.isfinite(full).all() and np.isfinite(exact).all()):
+            return False
+        return bool(full.all()) or not traits.elementwise.of(primitive) or made.exact
 
     def _is_too_deep(self, exact: Any, found: Sequence[Any]) -> None:
         """Note whether a sum cancels so far that its shadow is not known; a zero is, if both terms are one value."""
@@ -261,8 +329,19 @@ def exact_so_far(x: Any) -> bool:
 
 
 def _size(x: Any) -> float:
-    values = np.abs(digits.sampled(host_value(x.primal)))
-    return float(values.max()) if values.size else 0.0
+    return _largest(digits.sampled(host_value(x.primal)))
+
+
+def _largest(x: Any) -> float:
+    """Return the largest absolute value of an array; 0 of an empty one."""
+    if x.ndim == 0:
+        return float(abs(x))
+    return float(np.maximum.reduce(np.abs(x), None)) if x.size else 0.0
+
+
+def _any(mask: Any) -> bool:
+    """Whether some element of an array is true."""
+    return bool(mask if mask.ndim == 0 else mask.any())
 
 
 def _changed(x: Any, change: Callable[[Any], Any]) -> Any:
@@ -302,8 +381,7 @@ def _dominant(trace: Any, primitive: Primitive, found: Sequence[Any]) -> Any:
 def _absolute(arithmetic: Any, x: Any) -> float:
     """Return the largest absolute error of a value; infinity if there are NaN."""
     value = digits.sampled(host_value(x.primal))
-    errors = np.abs(arithmetic.difference(value, arithmetic.sampled(x.wide)))
-    largest = float(np.max(errors, initial=0.0))
+    largest = _largest(arithmetic.difference(value, arithmetic.sampled(x.wide)))
     return math.inf if math.isnan(largest) else largest
 
 
@@ -312,15 +390,17 @@ def absorbs(made: Made, out: Any) -> bool:
     if len(made.values) != 2 or not traits.signs.of(made.primitive):
         return False
     value = digits.sampled(host_value(out))
-    x, y = (digits.sampled(np.broadcast_to(value_of(x), np.shape(out))) for x in made.values)
-    return bool(((np.abs(value) == np.abs(x)) & (y != 0) | (np.abs(value) == np.abs(y)) & (x != 0)).any())
+    x, y = map(value_of, made.values)
+    if value.ndim:
+        x, y = (digits.sampled(np.broadcast_to(z, np.shape(out))) for z in (x, y))
+    return _any((np.abs(value) == np.abs(x)) & (y != 0) | (np.abs(value) == np.abs(y)) & (x != 0))
 
 
 def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, own: float) -> str:
     """Return what an operation did that made its result less true than its operands."""
     sizes = np.abs(exact)
     summed = traits.signs.of(primitive)
-    if not summed and ((sizes < 2 * max(digits.tiny(value.dtype), TINY)) & (exact != value)).any():
+    if not summed and _any((sizes < 2 * max(digits.tiny(value.dtype), TINY)) & (exact != value)):
         return UNDERFLOW
     if any(digits.unit(x.dtype) != own for x in found):
         return NARROWING
@@ -328,4 +408,5 @@ def _kind(primitive: Primitive, found: Sequence[Any], value: Any, exact: Any, ow
     if not linear:
         return CONDITION
     size = max(map(_size, found), default=0.0)
-    return CANCELLATION if size > 8 * float(np.min(sizes, initial=np.inf)) else ROUNDING
+    least = float(sizes if sizes.ndim == 0 else np.min(sizes, initial=np.inf))
+    return CANCELLATION if size > 8 * least else ROUNDING

@@ -106,6 +106,11 @@ def in_one_pass(formula: Callable[..., Sequence[Any]]) -> Callable[..., Sequence
 
     @wraps(formula)
     def run(*arrays: Any) -> Sequence[Any]:
+        for x in arrays:
+            if type(x) is not np.float64:
+                break
+        else:
+            return formula(*arrays)
         shape = arrays[0].shape
         if any(x.shape != shape for x in arrays):
             shape = np.broadcast_shapes(*[x.shape for x in arrays])

@@ -246,8 +246,10 @@ def advise(tried: dict[Any, int], made: Made, events: Any) -> None:
       events: the records of what happened.
     """
     rule = rewriting.of(made.primitive)
+    if rule is None:
+        return
     open_ = [e for e in events if e is not None and not e.advice]
-    if rule is None or not open_:
+    if not open_:
         return
     key = made.primitive, made.location
     tried[key] = tried.get(key, 0) + 1

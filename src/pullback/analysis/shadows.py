@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pullback.analysis.digits import Accuracy
-from pullback.analysis.expressions import Made
+from pullback.analysis.expressions import Made, returns_elements
 from pullback.analysis.observations import Observations
 from pullback.analysis.wide import Arithmetic
 from pullback.core import dtypes, source
-from pullback.core.array import as_array
+from pullback.core.array import SCALARS, ArrayImpl, as_array
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, holds_programs
 from pullback.core.trace import Primitive, Trace, recorders, state
@@ -63,15 +63,31 @@ class ShadowTracer(PrimalTracer):
         self.made_at = made_at
 
 
+class Known:
+    """What is known of an operation, so that it is looked up once.
+
+    Attributes:
+      primitive: the operation.
+      compare: what :meth:`Arithmetic.comparing` returns.
+      keeps: whether its results consist of elements of its operands.
+    """
+
+    __slots__ = ("compare", "keeps", "primitive")
+
+    def __init__(self, compare: Callable[..., Any] | None, primitive: Primitive) -> None:
+        self.primitive, self.compare, self.keeps = primitive, compare, returns_elements(primitive)
+
+
 class ShadowTrace(Trace):
     """The trace that evaluates operations on values and on their shadows.
 
     Attributes:
       arithmetic: the wider numbers.
       seen: what was observed.
+      known: what is known of the operations that ran so far.
     """
 
-    __slots__ = ("arithmetic", "seen")
+    __slots__ = ("arithmetic", "known", "seen")
     transformation = "precision"
 
     def __init__(self, parent: Trace, function: Any, arithmetic: Arithmetic, seen: Observations) -> None:
@@ -79,6 +95,7 @@ class ShadowTrace(Trace):
         self.quick = False
         self.arithmetic = arithmetic
         self.seen = seen
+        self.known: dict[Primitive, Known] = {}
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(*args)``, called with this trace as the current trace; then end the trace."""
@@ -114,19 +131,67 @@ class ShadowTrace(Trace):
             found = self._program(primitive, args, params)
             if found is not None:
                 return found
+        operands: list[Any] = []
+        primals: list[Any] = []
+        wides: list[Any] = []
+        for x in args:
+            if type(x) is ShadowTracer:
+                operands.append(x)
+                primals.append(x.primal)
+                wides.append(x.wide)
+            else:
+                operands.append(None)
+                primals.append(x)
+                wides.append(None)
         outer, state.trace = state.trace, self.parent
         try:
-            return self._operation(primitive, args, params)
+            outs = self.parent.process(primitive, tuple(primals), params)
+            if type(outs) is ArrayImpl:
+                known = self.known.get(primitive)
+                if known is None:
+                    known = self.known[primitive] = Known(self.arithmetic.comparing(primitive), primitive)
+                if known.compare is not None:
+                    found = self._quickly(known, operands, primals, wides, outs, params)
+                    if found is not None:
+                        return found
+            return self._operation(primitive, operands, primals, outs, params)
         finally:
             state.trace = outer
 
-    def _operation(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Evaluate an operation on values and on shadows; return its results."""
-        primals = [x.primal if type(x) is ShadowTracer else x for x in args]
-        outs = self.parent.process(primitive, tuple(primals), params)
+    def _quickly(
+        self, known: Known, operands: list[Any], primals: list[Any], wides: list[Any], out: ArrayImpl, params: Any
+    ) -> ShadowTracer | None:
+        """Return the result of an operation on few numbers; None where the general way is needed.
+
+        Args:
+          known: the operation.
+          operands: the tracers of the operands that have shadows, None for the others.
+          primals: the values of the operands.
+          wides: the shadows of the operands, None for those that have none, which this method fills.
+          out: the value of the result.
+          params: the parameters of the operation.
+        """
+        value = out._value
+        for i, wide in enumerate(wides):
+            if wide is None:
+                x = primals[i]
+                if type(x) not in SCALARS or value.dtype.kind not in "fc":
+                    return None
+                wides[i] = self.arithmetic.widened(value.dtype.type(x))
+        found = state.silently(known.compare, wides, params, value)
+        if found is None:
+            return None
+        wide, error = found
+        made = Made(known.primitive, primals, operands, params, known.keeps)
+        wide, accuracy = self.seen.weigh(self, operands, out, wide, error, made)
+        return ShadowTracer(self, out, wide, accuracy, made, made.location)
+
+    def _operation(
+        self, primitive: Primitive, operands: list[Any], primals: list[Any], outs: Any, params: dict[str, Any]
+    ) -> Any:
+        """Return the results of an operation, whose values are ``outs``, with shadows."""
         listed = outs if primitive.multiple_results else [outs]
         inexact = [dtypes.is_inexact(x.dtype) for x in listed]
-        operands = [x if type(x) is ShadowTracer else None for x in args]
         if not any(inexact):
             if any(x is not None for x in operands):
                 state.silently(self.seen.decide, self, primitive, operands, primals, listed, params)

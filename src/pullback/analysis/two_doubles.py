@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.analysis import double_double as dd
-from pullback.analysis.digits import sampled
+from pullback.analysis.digits import SAMPLE, few_exceed, sampled
 from pullback.analysis.double_double import Two
 from pullback.analysis.expressions import line_of
 from pullback.analysis.wide import Arithmetic, missing, wide_dtype, widened_parameters
@@ -53,6 +54,10 @@ class TwoDoubles(Arithmetic):
 
     def replaced(self, where: Any, wide: Two, number: float) -> Two:
         return dd.where(where, dd.two(np.full_like(wide.hi, number)), wide)
+
+    def comparing_by_rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        rule = two_doubles.of(primitive)
+        return None if rule is None else partial(_compared, rule)
 
     def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
         rule = two_doubles.of(primitive)
@@ -138,18 +143,27 @@ def _checked(primitive: Primitive, wide: Any, out: Any) -> Any:
     return wide
 
 
-def slices(x: Any, axis: int, terms: int) -> list[Any]:
-    """Return doubles as a sum of arrays with so few bits that sums of ``terms`` products of their elements are exact.
+def _compared(rule: Callable[..., Any], wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
+    """Return the shadow of a result and its typical relative error; see :meth:`Arithmetic.comparing`."""
+    if value.dtype.kind != "f" or not 0 < value.size <= SAMPLE:
+        return None
+    wide = rule(*wides, **(widened_parameters(params) if params else params))
+    if type(wide) is not Two or wide.hi.dtype != _DOUBLE or wide.hi.shape != value.shape:
+        return None
+    errors = abs(((value - wide.hi) - wide.lo) / wide.hi)
+    return wide, float(errors) if errors.ndim == 0 else few_exceed(errors, value.dtype)
+
+
+_DOUBLE = np.dtype(np.float64)
+
+
+def coarse(x: Any, axes: tuple[int, ...], terms: int) -> Any:
+    """Return doubles rounded to so few bits that sums along axes of ``terms`` products of two of them are exact.
 
     Source: K. Ozaki, T. Ogita, S. Oishi and S. M. Rump, Error-free transformations of matrix multiplication by using
     fast routines of matrix multiplication, Numerical Algorithms 59 (2012).
     """
     bits = math.ceil((53 + math.log2(max(terms, 1))) / 2)
-    found = []
-    for _ in range(2):
-        largest = np.max(np.abs(x), axis=axis, keepdims=True)
-        sigma = np.ldexp(0.75, np.frexp(largest)[1] + bits)
-        piece = (x + sigma) - sigma
-        found.append(piece)
-        x = x - piece
-    return [*found, x]
+    largest = np.maximum.reduce(np.abs(x), axes, keepdims=True)
+    sigma = np.ldexp(0.75, np.frexp(largest)[1] + bits)
+    return (x + sigma) - sigma

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.analysis import double_double as dd
 from pullback.analysis.double_double import Two
-from pullback.analysis.two_doubles import slices, two_doubles
+from pullback.analysis.two_doubles import coarse, two_doubles
 from pullback.core import dtypes
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
@@ -198,41 +199,43 @@ def _item(x: Two) -> Two:
 
 @two_doubles(dot_general_p)
 def _dot_general(x: Two, y: Two, *, dimension_numbers: Any, precision: Any = None) -> Two:
-    (xc, yc), (xb, yb) = dimension_numbers
+    (xc, yc), (xb, _) = dimension_numbers
     if is_complex(x) or is_complex(y):
         (a, b), (c, d) = dd.parts(x), dd.parts(y)
         product = lambda p, q: _dot_general(p, q, dimension_numbers=dimension_numbers)
         return dd.joined(dd.sub(product(a, c), product(b, d)), dd.add(product(a, d), product(b, c)))
-    x_free = [i for i in range(x.hi.ndim) if i not in (*xc, *xb)]
-    y_free = [i for i in range(y.hi.ndim) if i not in (*yc, *yb)]
-    shape = [x.hi.shape[i] for i in (*xb, *x_free)] + [y.hi.shape[i] for i in y_free]
-    batch = math.prod(x.hi.shape[i] for i in xb)
     terms = math.prod(x.hi.shape[i] for i in xc)
-    rows, columns = math.prod(x.hi.shape[i] for i in x_free), math.prod(y.hi.shape[i] for i in y_free)
-    left = [np.transpose(z, (*xb, *x_free, *xc)).reshape(batch, rows, terms) for z in x]
-    right = [np.transpose(z, (*yb, *yc, *y_free)).reshape(batch, terms, columns) for z in y]
-    out = _products(Two(*left), Two(*right))
-    return _item(Two(out.hi.reshape(shape), out.lo.reshape(shape)))
+    shared = terms * math.prod(x.hi.shape[i] for i in xb)
+    if x.hi.size * y.hi.size <= _FEW * shared:
+        return _one_by_one(x, y, dimension_numbers)
+    product = partial(_contracted, dimension_numbers=dimension_numbers)
+    if not (np.isfinite(x.hi).all() and np.isfinite(y.hi).all()):
+        return dd.two(product(x.hi, y.hi))
+    a, b = coarse(x.hi, tuple(xc), terms), coarse(y.hi, tuple(yc), terms)
+    rest = product(a, (y.hi - b) + y.lo) + product((x.hi - a) + x.lo, y.hi)
+    return Two(*dd.two_sum(product(a, b), rest))  # the first product is exact, and the others smaller by 2^-20
+
+
+def _contracted(x: Any, y: Any, dimension_numbers: Any) -> Any:
+    assert dot_general_p.host_rule is not None
+    return dot_general_p.host_rule(x, y, dimension_numbers=dimension_numbers)
 
 
 _FEW = 4096
 """Up to how many products a product of matrices is computed one by one."""
 
 
-def _products(x: Two, y: Two) -> Two:
-    """Return the products of stacks of matrices."""
-    batch, rows, terms = x.hi.shape
-    columns = y.hi.shape[2]
-    if batch * rows * terms * columns <= _FEW:
-        left, right = Two(x.hi[..., None], x.lo[..., None]), Two(y.hi[:, None], y.lo[:, None])
-        return dd.total(dd.mul(left, right), (2,))
-    if not (np.isfinite(x.hi).all() and np.isfinite(y.hi).all()):
-        return dd.two(x.hi @ y.hi)
-    a, b = slices(x.hi, 2, terms), slices(y.hi, 1, terms)
-    found = dd.two(a[0] @ b[0])
-    for p, q in ((0, 1), (1, 0), (1, 1), (0, 2), (2, 0)):
-        found = dd.add(found, dd.two(a[p] @ b[q]))
-    rest = a[1] @ b[2] + a[2] @ (b[1] + b[2])
-    for small in (rest, x.hi @ y.lo if np.any(y.lo) else None, x.lo @ y.hi if np.any(x.lo) else None):
-        found = found if small is None else dd.add(found, dd.two(small))
-    return found
+def _one_by_one(x: Two, y: Two, dims: Any) -> Two:
+    """Return a contraction whose products are computed one by one, and then added by pairs."""
+    (xc, yc), (xb, yb) = dims
+    x_free = [i for i in range(x.hi.ndim) if i not in (*xc, *xb)]
+    y_free = [i for i in range(y.hi.ndim) if i not in (*yc, *yb)]
+    batch = [x.hi.shape[i] for i in xb]
+    rows, columns = [x.hi.shape[i] for i in x_free], [y.hi.shape[i] for i in y_free]
+    terms = [x.hi.shape[i] for i in xc]
+    along_x = [*batch, *rows, *[1] * len(columns), *terms]
+    along_y = [*batch, *[1] * len(rows), *columns, *terms]
+    left = [np.transpose(z, (*xb, *x_free, *xc)).reshape(along_x) for z in x]
+    right = [np.transpose(z, (*yb, *y_free, *yc)).reshape(along_y) for z in y]
+    rank = len(along_x)
+    return _item(dd.total(dd.mul(Two(*left), Two(*right)), tuple(range(rank - len(terms), rank))))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.analysis.digits import Accuracy, sampled, unit
+from pullback.analysis.digits import SAMPLE, Accuracy, few_exceed, sampled, unit
 from pullback.core import dtypes, source, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.config import enable_x64
@@ -87,6 +88,20 @@ class Arithmetic:
         """Return the shadows of the results of an operation without a rule of its own."""
         raise NotImplementedError
 
+    def comparing(self, primitive: Primitive) -> Callable[..., Any] | None:
+        """Return ``compare(wides, params, value)`` for an operation with one result and no rule of its own, or None.
+
+        It returns the shadow of the result and the largest relative error of ``value``, the result; or None, if this
+        needs the general way, such as for special values.
+        """
+        if primitive.multiple_results or wider.of(primitive) or traits.cost.of(primitive) is traits.Cost.CALL:
+            return None
+        return self.comparing_by_rule(primitive)
+
+    def comparing_by_rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        """Return :meth:`comparing` for an operation without a rule of the kind ``wider``."""
+        return None
+
     def apply(
         self, trace: Any, primitive: Primitive, primals: Sequence[Any], operands: Sequence[Any], outs: Any, params: Any
     ) -> Any:
@@ -140,6 +155,8 @@ class Doubles(Arithmetic):
     """Shadows in doubles, for programs in narrower numbers."""
 
     def widened(self, x: Any) -> Any:
+        if type(x) is np.float32:
+            return np.float64(x)
         if not dtypes.is_inexact(x.dtype):
             return x
         wide = wide_dtype(x.dtype)
@@ -168,6 +185,10 @@ class Doubles(Arithmetic):
     def replaced(self, where: Any, wide: Any, number: float) -> Any:
         return np.where(where, number, wide)[()]
 
+    def comparing_by_rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        rule = primitive.host_rule
+        return None if rule is None else partial(_compared, rule)
+
     def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
         params = widened_parameters(params)
         rule = primitive.host_rule
@@ -181,6 +202,25 @@ class Doubles(Arithmetic):
                 found = trace.parent.process(primitive, tuple([ArrayImpl(np.asarray(x)) for x in wides]), params)
         listed = list(found) if primitive.multiple_results else [found]
         return [_checked(primitive, y, x) for x, y in zip(outs, listed, strict=True)]
+
+
+_DOUBLE = np.dtype(np.float64)
+
+
+def _compared(rule: Callable[..., Any], wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
+    """Return the shadow of a result and its typical relative error; see :meth:`Arithmetic.comparing`."""
+    if value.dtype == _DOUBLE or not 0 < value.size <= SAMPLE:
+        return None
+    try:
+        wide = rule(*wides, **(widened_parameters(params) if params else params))
+    except Exception:  # the general way reports it
+        return None
+    if wide.dtype != _DOUBLE or wide.shape != value.shape:
+        return None
+    ratio = value / wide
+    if ratio.ndim == 0:
+        return wide, float(abs(ratio - 1.0))
+    return wide, few_exceed(np.abs(ratio - 1.0), value.dtype)
 
 
 def widened_parameters(params: dict[str, Any]) -> dict[str, Any]:

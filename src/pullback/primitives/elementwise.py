@@ -314,11 +314,11 @@ def _logistic_slope_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 logistic_p = elementwise(
     "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
-    of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
+    of=INEXACT, host=host_special.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
 )  # fmt: skip
 logistic_slope_p = elementwise(
-    "logistic_slope", of=FLOAT, host=host.logistic_slope, hlo=lambda hlo, x: hlo.inline(logistic_slope_formula, x),
-    jvp=_logistic_slope_jvp,
+    "logistic_slope", of=FLOAT, host=host_special.logistic_slope, jvp=_logistic_slope_jvp,
+    hlo=lambda hlo, x: hlo.inline(logistic_slope_formula, x),
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("Multiply each element by itself: ``x * x``.", "3.0", "9.0"),

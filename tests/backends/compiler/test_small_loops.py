@@ -1,4 +1,4 @@
-"""Programs with loops: those of small arrays are compiled to one function or two; options of the compiler for loops."""
+"""Programs of small arrays that are compiled to one function or two; options of the compiler for loops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import Array, disable_jit, grad, jit, lax
+from pullback import Array, disable_jit, grad, jit, lax, nn, vjp, vmap
 from pullback.backends.compiler import options, small_loops
 from pullback.backends.compiler.client import EXTRA_OPTIONS
 from pullback.backends.hlo import emit
@@ -70,6 +70,25 @@ def test_arguments_and_results_of_such_functions() -> None:
         np.testing.assert_allclose(out, expected, rtol=1e-6)
     donated = jnp.asarray(X)
     np.testing.assert_allclose(jit(steps, donate_argnums=0)(donated), steps(X), rtol=1e-6)
+
+
+def test_elementwise_programs_that_would_be_divided_between_threads_too_early_are_one_function() -> None:
+    def slope(x: Any) -> Any:
+        return vjp(lambda x: nn.gelu(x, approximate=False), x)[1](x)[0]
+
+    def drawn(size: int) -> Any:
+        return np.linspace(-5, 5, size).astype(np.float32)
+
+    assert [parts(slope, drawn(size)) for size in (500, 2000, 100_000)] == [0, 1, 0]
+    assert parts(lambda x: slope(x).sum(), drawn(2000)) == 0  # not elementwise
+    assert parts(jnp.tanh, drawn(3000)) == 0  # reading and writing takes longest
+    assert parts(jnp.add, drawn(3000), drawn(3000)) == 0
+    x = drawn(2000)
+    np.testing.assert_allclose(jit(slope)(x), slope(x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(jit(slope)(drawn(2000)), jit(slope)(drawn(2000)))
+    donated = jnp.asarray(x)
+    np.testing.assert_allclose(jit(slope, donate_argnums=0)(donated), slope(x), rtol=1e-5, atol=1e-6)
+    assert parts(vmap(slope), np.zeros((0, 2000), np.float32)) == 0
 
 
 def test_what_cannot_be_one_function_after_all_is_compiled_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:

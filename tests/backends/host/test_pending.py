@@ -302,6 +302,26 @@ def test_a_reduction_keeps_elements_that_are_slow_or_reduced_again(function: Fun
     assert_same_bits(fused, plain)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_elements_of_pairs_are_reduced_along_any_axis_and_never_written(axis: int) -> None:
+    if native.loops is None:
+        pytest.skip("NumPy computes all elements first")
+    x, y = numbers(37, 1, 5), numbers(1, 70, 5)
+    weights = jnp.broadcast_to(numbers(37, 70, 1), (37, 70, 5))
+
+    def reduced(x: Any, y: Any, weights: Any) -> tuple[Any, Any]:
+        z = -((x - y) * 2 * weights)
+        return z, (z.sum(axis), z.sum(axis), z.prod(axis))
+
+    with override("eager_fusion", True):
+        z, found = reduced(x, y, weights)
+    assert is_pending(z)
+    with override("eager_fusion", False):
+        whole, expected = reduced(x, y, weights)
+    assert_same_bits(found, expected)
+    assert_same_bits(z, whole)
+
+
 def test_elements_that_nothing_refers_to_are_not_kept() -> None:
     x = numbers(20)
     y = x * 2 + 1

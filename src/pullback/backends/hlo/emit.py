@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.backends.compiler import equal_parts, made
-from pullback.backends.compiler.small_loops import ATTRIBUTES, halves, is_small_loop
+from pullback.backends.compiler.small_loops import ATTRIBUTES, halves, is_for_one_thread, is_small_loop
 from pullback.backends.devices.devices import DeviceAssignment, Devices
 from pullback.backends.devices.memories import MemoryKinds, annotated_as_requested
 from pullback.backends.devices.meshes import Mesh
@@ -74,7 +75,7 @@ def emit_module(
         return emit_module(closed, name, platform, aliases, devices, in_placements, out_placements, mesh, False)
     if isinstance(module.devices, DeviceAssignment) and not module.meshes:
         module.mesh(Mesh(module.devices.devices, ("devices",)))
-    if platform == "cpu" and not several and is_small_loop(hlo.written()):
+    if platform == "cpu" and not several and (is_small_loop(hlo.written()) or _is_for_one_thread(hlo, closed)):
         module.equal_parts = False
         hlo = Builder(module)
         outs = _emit_halves(hlo, closed)
@@ -82,6 +83,12 @@ def emit_module(
         return module, hlo.finish_main(outs, aliases)
     inputs = in_placements or [None] * len(closed.in_avals)
     return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_placements)
+
+
+def _is_for_one_thread(hlo: Builder, closed: ClosedJaxpr) -> bool:
+    """Whether a program, which ``hlo`` has written to ``main``, runs fastest on one thread, as one function."""
+    avals = itertools.chain(closed.in_avals, closed.out_avals)
+    return not hlo.module.functions and is_for_one_thread([*hlo.head, *hlo.lines], avals)
 
 
 def _module_for(name: str, platform: str, devices: Devices | None, memories: MemoryKinds | None) -> Module:
@@ -130,14 +137,19 @@ def _emit_halves(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
         values = {v: inner.argument(v.aval.shape, v.aval.dtype) for v in known}
         values.update({v: inner.captured(consts[v]) for v in half.invars if v in consts})
         outs = emit_jaxpr(inner, half, [], [values[v] for v in half.invars])
-        # The compiler fails if such a function uses no argument: so it returns the first one. Other arguments may be
-        # unused, since they are in a tuple.
-        outs += inner.arguments()[:1]
+        # The compiler fails if such a function uses no argument: so it returns an element of the first one, unless that
+        # has none. Other arguments may be unused, since they are in a tuple.
+        outs += [_first_element(inner, x) for x in inner.arguments()[:1]]
         function = inner.finish_packed(hlo.module.unique("part"), outs, ATTRIBUTES)
         found = hlo.call(function, [env[v] for v in known])
         env.update(zip(half.outvars, found[: len(half.outvars)], strict=True))
     env.update({v: hlo.captured(consts[v]) for v in jaxpr.outvars if v in consts})
     return [_value(hlo, env, a) for a in jaxpr.outvars]
+
+
+def _first_element(hlo: Builder, x: Value) -> Value:
+    """The first element of an array along each axis; ``x`` itself if there is no other element, or none."""
+    return x if math.prod(x.shape) < 2 else hlo.slice(x, [0] * x.ndim, [1] * x.ndim)
 
 
 def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:

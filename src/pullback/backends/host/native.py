@@ -7,14 +7,15 @@ steps that it consists of, which compute the same bits. A rule that has no trans
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import own, rules
+from pullback.backends.host import fused, own, rules
+from pullback.backends.host.axes import Untranslatable, View, few_axes_in_order
 from pullback.backends.host.parallel import cores
 
 loops = own.loops
@@ -33,6 +34,11 @@ CHOICES: dict[Any, str] = {
 }  # fmt: skip
 """The loops of the module that choose by a comparison with a number."""
 
+SHORT = 512
+"""The elements of a row from which on NumPy's loops are called for each row."""
+PLANES = (np.add, np.subtract, np.multiply, np.true_divide)
+"""The functions that the module computes for several rows at once."""
+
 Loop = tuple[int, int]
 """The address of a loop, and that of its data."""
 Position = int
@@ -41,15 +47,12 @@ Step = tuple[Loop, tuple[Position, ...]]
 """A loop, and the positions of its operands and of its result."""
 
 
-class Untranslatable(Exception):
-    """An operation cannot be expressed in loops; NumPy has to compute it."""
-
-
 class Program:
     """Steps on blocks, and the values that they read and write.
 
     Attributes:
       ndim: the number of axes of the arrays.
+      are_rows_short: whether a row takes less time than a call of NumPy's loop for it.
       dtypes: for each value its dtype.
       sources: for each value where its elements are: for an operand of the expression its index, for a number an array,
         and None for the result of a step.
@@ -58,8 +61,8 @@ class Program:
       tests: for each value that is a comparison with a number, the loop that chooses by it, and the two operands.
     """
 
-    def __init__(self, ndim: int = 2) -> None:
-        self.ndim = ndim
+    def __init__(self, shape: tuple[int, ...] = (0, 0)) -> None:
+        self.ndim, self.are_rows_short = len(shape), shape[-1] < SHORT
         self.dtypes: list[np.dtype[Any]] = []
         self.sources: list[Any] = []
         self.steps: list[Step] = []
@@ -85,7 +88,10 @@ class Program:
         if type(function) is str:
             loop = own.loop(function)
         else:
-            loop = _loop(function, *[self.dtypes[x] for x in positions], dtype)
+            given = [self.dtypes[x] for x in positions]
+            loop = _loop(function, *given, dtype)
+            if loop is not None and self.are_rows_short and function in PLANES and dtype.char in "fd":
+                loop = own.loop(f"plane {function.__name__} {dtype.char}")
         if loop is None:
             raise Untranslatable
         result = self.value(dtype)
@@ -107,12 +113,46 @@ class Program:
                 steps.append(step)
         self.steps = steps[::-1]
 
-    def reduced(self, kind: str, x: Position, of_rows: bool) -> Position:
-        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result."""
-        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {self.dtypes[x].char}")
+    def fuse(self, written: set[Position], single: set[Position]) -> None:
+        """Let one step do what two do, where the module has a loop for both.
+
+        Args:
+          written: the positions of the values that steps write to arrays.
+          single: those of the operands of one element.
+        """
+        single = single | {x for x, _, _ in self.numbers}
+        single |= {x for x, source in enumerate(self.sources) if isinstance(source, np.ndarray)}
+        uses = Counter(x for _, positions in self.steps for x in positions[:-1])
+        made: dict[Position, Step] = {}
+        for k, step in enumerate(self.steps):
+            for i, x in enumerate(step[1][:-1]):
+                both = None
+                if x in made and uses[x] == 1 and x not in written:
+                    both = fused.pair(made[x], step, i, single.__contains__)
+                if both is not None:
+                    self.steps[k] = both
+                    break
+            made[step[1][-1]] = self.steps[k]
+
+    def reduced(self, kind: str, x: Position, of_rows: bool, whole: set[Position]) -> Position:
+        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result.
+
+        Args:
+          kind: that of the reduction.
+          x: what is reduced, the result of the last step.
+          of_rows: whether rows are reduced.
+          whole: the operands whose elements are side by side.
+        """
+        given, dtype = [x], self.dtypes[x]
+        last, (*operands, _) = self.steps[-1]
+        is_product = last == _loop(np.multiply, *[dtype] * 3)
+        are_even = all(y in whole or self.sources[y] is None for y in operands)
+        if kind == "sum" and of_rows and is_product and are_even:
+            kind, given = "dot", operands  # in one pass
+        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {dtype.char}")
         assert loop is not None
-        pieces = self.value(self.dtypes[x])
-        self.steps.append((loop, (x, pieces)))
+        pieces = self.value(dtype)
+        self.steps.append((loop, (*given, pieces)))
         return pieces
 
     def number(self, number: Number, dtype: np.dtype[Any]) -> Position:
@@ -390,9 +430,10 @@ class Plan:
       block: the most bytes of a block of one value.
       helpers: how many threads may help.
       free: the indices of the operands that no step reads after that which computes the last result that is kept.
+      order: the permutation of the operands' axes; None for the order that they have.
     """
 
-    __slots__ = ("arrays", "block", "free", "helpers", "numbers", "outs", "pieces", "shape", "slots", "steps")
+    __slots__ = ("arrays", "block", "free", "helpers", "numbers", "order", "outs", "pieces", "shape", "slots", "steps")
 
     shape: tuple[int, ...]
     steps: list[Step]
@@ -404,6 +445,7 @@ class Plan:
     outs: list[int]
     free: list[int]
     pieces: tuple[int, np.dtype[Any], tuple[int, ...], int, int] | None
+    order: tuple[int, ...] | None
 
     def run(self, operands: Sequence[Any], outs: Sequence[Any]) -> Any:
         """Evaluate the expression.
@@ -423,6 +465,8 @@ class Plan:
             x = operands[index]
             if view is not None:
                 part, size = view
+                if self.order is not None:
+                    x = x.reshape((1,) * (len(self.order) - x.ndim) + x.shape).transpose(self.order)
                 x = (x if part is None else x[part]).reshape(size)
             slots[slot] = x
         for slot, index, dtype in self.numbers:
@@ -463,8 +507,8 @@ def planned(
     given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
     arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        plan.shape, views = few_axes(shape, tuple([operands[i] for i in arrays]), axes)  # type: ignore[misc]
-        program = Program(len(plan.shape))
+        plan.order, plan.shape, views = few_axes_in_order(shape, [operands[i] for i in arrays], axes, not kept)  # type: ignore[misc]
+        program = Program(plan.shape)
         for i in arrays:
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
         results: list[Any] = []
@@ -476,28 +520,33 @@ def planned(
             outs.append(program.written(results[i], set(outs)))
     except Untranslatable:
         return None
-    written, pieces = set(outs), -1
+    written, plan.pieces = set(outs), None
+    program.fuse(written, {given[i] for i in arrays if _size(operands[i]) == 1})
+    whole = [i for i in arrays if plan.order is None and _is_whole(operands[i], shape)]
     if axes is not None:
         if program.sources[results[-1]] is not None:  # an operand, whose elements may be anywhere
             return None
-        pieces = program.reduced(kind, results[-1], axes[1] == len(shape))
+        pieces = program.reduced(kind, results[-1], axes[1] == len(shape), {given[i] for i in whole})
         written.add(pieces)
     program.prune(written)
     read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
     end = next((k for k, (_, positions) in enumerate(program.steps) if outs and positions[-1] == outs[-1]), -1)
     plan.free = [i for i in arrays if outs and read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
-    plan.arrays = []
-    for i, view in zip(arrays, views, strict=True):
-        plan.arrays.append((slot[given[i]], i, None if _is_whole(operands[i], shape) else view))
+    plan.arrays = [(slot[given[i]], i, None if i in whole else view) for i, view in zip(arrays, views, strict=True)]
     plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
     plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
     plan.outs = [slot[x] for x in outs]
-    plan.pieces = None
     if axes is not None:
-        plan.pieces = (slot[pieces], program.dtypes[pieces], *_pieces(plan.shape, axes[1] == len(shape)))
+        dtype = program.dtypes[pieces]
+        plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
     return plan
+
+
+def _size(operand: Any) -> int:
+    """The number of elements of an operand that is an array."""
+    return math.prod(operand[0])
 
 
 def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
@@ -507,75 +556,28 @@ def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
     return bool(own == shape and list(strides) == side_by_side)
 
 
-def _pieces(shape: tuple[int, ...], of_rows: bool) -> tuple[tuple[int, ...], int, int]:
-    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size."""
+def _pieces(shape: tuple[int, ...], of_rows: bool, items: int) -> tuple[tuple[int, ...], int, int]:
+    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size.
+
+    Args:
+      shape: that of the elements.
+      of_rows: whether rows are reduced.
+      items: the elements of a block.
+    """
     if of_rows:
-        return (*shape[:-1], -(-shape[-1] // PIECE)), 2, PIECE
+        count, piece = _pieces_of_rows(shape[-1], items)
+        return (*shape[:-1], count), 2, piece
     return (*shape[:-2], -(-shape[-2] // STACK), shape[-1]), 1, STACK
+
+
+def _pieces_of_rows(columns: int, items: int) -> tuple[int, int]:
+    """Return the number of pieces of a row, and their size: whole rows, if blocks are hardly larger for it."""
+    return (1, columns) if columns <= 2 * items else (-(-columns // PIECE), PIECE)
 
 
 def _helpers(work: int) -> int:
     """The number of threads that may help with some work: elements times operations."""
     return min(cores() - 1, work // SHARE)
-
-
-View = tuple[tuple[slice, ...] | None, tuple[int, ...]]
-"""How an array becomes one of few axes: the part of it without repetitions, or None for the whole, and its sizes."""
-
-
-@lru_cache(maxsize=1024)
-def few_axes(
-    shape: tuple[int, ...],
-    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
-    axes: tuple[int, int] | None = None,
-) -> tuple[tuple[int, ...], list[View]]:
-    """View arrays that broadcast to a shape as arrays of two axes, rows and columns, or of three: groups of rows.
-
-    Args:
-      shape: that of the results.
-      operands: the arrays' shapes, strides and dtypes.
-      axes: the first axis that is reduced, and the one after the last: they become the columns, if they are the last
-        ones, and otherwise the rows of a group; None, if nothing is reduced.
-
-    Returns:
-      The sizes, and the views.
-
-    Raises:
-      Untranslatable: no such axes do for all arrays without a copy.
-    """
-    narrow, parts = [], []
-    for sizes, strides, dtype in operands:
-        x = np.lib.stride_tricks.as_strided(np.empty(1, dtype), sizes, strides)  # of which no element is read
-        part = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
-        parts.append(None if slice(0, 1) not in part else part)
-        narrow.append(x[part].reshape((1,) * (len(shape) - x.ndim) + x[part].shape))
-    for cuts in _cuts(len(shape), axes):
-        spans = list(pairwise((0, *cuts, len(shape))))
-        if all(_is_full_or_one(x.shape[i:j], shape[i:j]) for x in narrow for i, j in spans):
-            views = [tuple([math.prod(x.shape[i:j]) for i, j in spans]) for x in narrow]
-            try:
-                for x, view in zip(narrow, views, strict=True):
-                    np.reshape(x, view, copy=False)
-            except ValueError:  # the elements are not in this order
-                continue
-            return tuple([math.prod(shape[i:j]) for i, j in spans]), list(zip(parts, views, strict=True))
-    raise Untranslatable
-
-
-def _cuts(ndim: int, axes: tuple[int, int] | None) -> Iterator[tuple[int, ...]]:
-    """The axes with which the second axis of a view may begin, and the third if it has three; the simplest first."""
-    if axes is None:
-        yield from [(k,) for k in range(ndim)]
-        yield from combinations(range(1, ndim), 2)
-    elif axes[1] == ndim:
-        yield (axes[0],)
-        yield from [(k, axes[0]) for k in range(1, axes[0])]
-    else:
-        yield axes
-
-
-def _is_full_or_one(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return sizes == shape or math.prod(sizes) == 1
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------
@@ -595,23 +597,18 @@ def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
     Args:
       kind: "sum", "product", "largest" or "least".
       x: a matrix of floats of 32 or 64 bits, whose elements are side by side.
-      factor: nothing, or a matrix of the same shape and dtype.
+      factor: nothing, or, for a sum, a matrix of the same shape and dtype.
 
     Returns:
       A vector.
     """
-    values: list[Any] = [x]
-    steps: list[Step] = []
-    if factor:
-        product = _loop(np.multiply, *[x.dtype] * 3)
-        assert product is not None
-        values += [*factor, x.itemsize]
-        steps = [(product, (0, 1, 2))]
-    out = np.empty((len(x), -(-x.shape[1] // PIECE)), x.dtype)
-    loop = own.loop(f"{kind} {x.dtype.char}")
+    loop = own.loop(f"{'dot' if factor else kind} {x.dtype.char}")
     assert loop is not None
-    steps.append((loop, (len(values) - 1, len(values))))
-    loops.run(x.shape, [*values, (out, 2, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
+    block = ALONE * BLOCK
+    count, piece = _pieces_of_rows(x.shape[1], block // x.itemsize)
+    out = np.empty((len(x), count), x.dtype)
+    values = [x, *factor, (out, 2, piece)]
+    loops.run(x.shape, values, [(loop, tuple(range(len(values))))], block, _helpers(x.size * len(values[1:])))
     return _of_pieces(kind, out)
 
 
@@ -650,7 +647,7 @@ def _of_pieces(kind: str, out: Any) -> Any:
         return reduce_rows(kind, out)
     loop = own.loop(f"{kind} {out.dtype.char}")
     assert loop is not None
-    return loops.fold(loop, out, PIECE)
+    return loops.fold(loop, out)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------
@@ -703,21 +700,22 @@ def are_rows(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return loops is not None and is_last and 0 < math.prod(shape[first:]) <= MOST_OF_A_ROW
 
 
-def of_rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+def of_rows(name: str, *operands: Any, axes: tuple[int, ...]) -> Any:
     """Apply a function of the module to each row, on all cores.
 
     Args:
-      name: "softmax" or "log_softmax".
-      x: an array of floats of 32 or 64 bits.
+      name: a function of ``rows.h``.
+      operands: arrays of one shape, of floats of 32 or 64 bits.
       axes: the last axes, which are those of a row; see :func:`are_rows`.
     """
-    x = np.ascontiguousarray(x)
+    x = operands[0]
     columns = math.prod(x.shape[x.ndim - len(axes) :])
-    rows, out = x.reshape(-1, columns), np.empty((x.size // columns, columns), x.dtype)
+    rows = [np.ascontiguousarray(operand).reshape(-1, columns) for operand in operands]
+    out = np.empty(rows[0].shape, x.dtype)
     loop = own.loop(f"{name} {x.dtype.char}")
     assert loop is not None
     block = max(ALONE * BLOCK, columns * x.itemsize)
-    loops.run(rows.shape, [rows, out], [(loop, (0, 1))], block, _helpers(8 * x.size))
+    loops.run(out.shape, [*rows, out], [(loop, tuple(range(len(rows) + 1)))], block, _helpers(8 * x.size))
     return out.reshape(x.shape)
 
 

@@ -64,8 +64,11 @@ MOST_STEPS = 32
 MOST_PASSED = 3
 """The most operations, none of them slow, whose elements are not kept when they are first computed as a part of another
 expression, or for a reduction. To compute them once more, if anybody reads them, takes no longer than to write them."""
-MOST_KEPT = 2
-"""The most bytes of the operands of an expression, as a multiple of those of its result."""
+MOST_SPREAD = 8
+"""The same number for elements that are more than four times the bytes of all arrays that they depend on, such as
+distances of pairs: they are computed from what a cache holds, and may be computed often."""
+MOST_KEPT = 2 + 1 / 16
+"""The most bytes of the operands of an expression, as a multiple of those of its result: two arrays and a few rows."""
 
 if native.loops is not None:
     native.loops.limit(LARGE)
@@ -336,7 +339,7 @@ def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, 
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
     weight = 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4
-    return Operation(aval, rule, params, kinds, weight, is_slow, MOST_KEPT * aval.dtype.itemsize * aval.size)
+    return Operation(aval, rule, params, kinds, weight, is_slow, int(MOST_KEPT * aval.dtype.itemsize * aval.size))
 
 
 _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations
@@ -513,7 +516,14 @@ def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, k
 
 def _are_passed(steps: list[Step]) -> bool:
     """Whether a reduction of the last of some pending elements keeps none of them: they stay pending."""
+    if _is_spread(steps[-1][0]):
+        return len(steps) <= MOST_SPREAD and not any(node.operation.is_slow for node, _ in steps)
     return len(steps) <= MOST_PASSED and not any(node.operation.is_slow or node.passed for node, _ in steps)
+
+
+def _is_spread(node: Pending) -> bool:
+    """Whether pending elements are many more than those that they depend on."""
+    return 4 * sum(node.kept.values()) < math.prod(node.shape) * node.dtype.itemsize
 
 
 Structure = tuple[tuple[Operation, tuple[int, ...]], ...]
@@ -595,9 +605,10 @@ def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
     kept: list[int] = []
     costs: dict[int, int] = {}
     for k, (node, operands) in enumerate(steps):
-        cost = MOST_PASSED + 1 if node.operation.is_slow else 1
+        cost = MOST_SPREAD + 1 if node.operation.is_slow else 1
         cost += sum([costs.get(id(x), 0) for x in operands])
-        stays = node.is_needed() and (cost > MOST_PASSED or node.passed)
+        most, passed = (MOST_SPREAD, False) if _is_spread(node) else (MOST_PASSED, node.passed)
+        stays = node.is_needed() and (cost > most or passed)
         if k == len(steps) - 1 or stays or (node.operation.is_slow and _is_used_elsewhere(node, uses)):
             kept.append(k)
         else:

@@ -1,7 +1,12 @@
-/* Special functions of numbers in single precision, computed in double precision and rounded once.
+/* Special functions of numbers in single precision.
 
-   Each is evaluated without branches, so that the compiler makes vectors of its loop. The polynomials interpolate a
-   function at Chebyshev's points, in a variable from -1 to 1; their errors were computed with 50 digits. */
+   Those of gamma functions and of logarithms are computed in double precision and rounded once; exponential, logistic and
+   error functions in single precision. Each is evaluated without branches, so that the compiler makes vectors of its loop.
+   The polynomials of doubles interpolate a function at Chebyshev's points, in a variable from -1 to 1; those of singles
+   have the least error at many points. Errors were computed with 40 digits, and those in ulps at nine million numbers.
+
+   The compiler may not join a product and a sum to one rounding (setup.py): some processors have no such instruction,
+   and the bits are the same on all. */
 
 #define ROUNDING 0x1.8p52 /* a sum with it is rounded to an integer, which its last bits are */
 #define ROOT_HALF 0.70710678118654752
@@ -46,18 +51,7 @@ INLINE double log_of(double x) {
     return e * LOG_2_HIGH + (ratio * (2 + square * series) + e * LOG_2_LOW);
 }
 
-/* Error functions. ------------------------------------------------------------------------------------------------- */
-
-/* erf(x); error 1e-11. It is 1 - 1.5e-8 at 4, which is rounded to 1. */
-INLINE double erf_of(double x) {
-    double near = x > 4 ? 4 : x < -4 ? -4 : x, s = near * near * 0.125 - 1;
-    return near * (0.35353099564340495 + s * (-0.1765762332142376 + s * (0.13167511686631903 + s * (-0.1077104489095233 + s * (
-    0.0902089961907006 + s * (-0.07472772837517466 + s * (0.059886860225133925 + s * (-0.045766463466210563 + s * (
-    0.03306107366347555 + s * (-0.022466263707243098 + s * (0.014347216896437105 + s * (-0.008629832983801853 + s * (
-    0.004861257452313889 + s * (-0.0025306721064139617 + s * (0.001277072805758373 + s * (-0.0006727975797938545 + s * (
-    0.0002951384370466126 + s * (-7.246152144638048e-05 + s * (3.2979383818983124e-05 + s * (
-    -3.668360645354812e-05 + s * 1.2874054698224224e-05))))))))))))))))))));
-}
+/* Error functions in double precision. ------------------------------------------------------------------------------- */
 
 /* exp(x**2) erfc(x) for x >= 0; error 3e-11. The polynomial's variable is 1 / (x + 3). */
 INLINE double scaled_tail(double x) {
@@ -69,19 +63,9 @@ INLINE double scaled_tail(double x) {
     1.592640986675195e-06))))))))))))));
 }
 
-INLINE double gaussian_of(double x) {
-    double square = x * x;
-    return exp_of(square > 150 ? -150 : -square);
-}
-
-INLINE double half_gaussian_of(double x) {
+INLINE double wide_half_gaussian(double x) {
     double half = x * x * 0.5;
     return exp_of(half > 150 ? -150 : -half);
-}
-
-INLINE double erfc_of(double x) {
-    double size = fabs(x), tail = gaussian_of(x) * scaled_tail(size);
-    return x < 0 ? 2 - tail : tail;
 }
 
 INLINE double erfcx_of(double x) {
@@ -89,23 +73,102 @@ INLINE double erfcx_of(double x) {
     return x < 0 ? 2 * exp_of(square > 150 ? 150 : square) - tail : tail;
 }
 
-/* The normal distribution function. */
-INLINE double ndtr_of(double x) {
-    double tail = 0.5 * half_gaussian_of(x) * scaled_tail(fabs(x) * ROOT_HALF);
-    return x > 0 ? 1 - tail : tail;
-}
-
 /* The normal density divided by the distribution function. */
 INLINE double normal_hazard_of(double x) {
-    double scaled = scaled_tail(fabs(x) * ROOT_HALF), density = half_gaussian_of(x);
+    double scaled = scaled_tail(fabs(x) * ROOT_HALF), density = wide_half_gaussian(x);
     double above = density * 0.39894228040143268 / (1 - 0.5 * density * scaled);
     return x < 0 ? 0.79788456080286536 / scaled : above;
 }
 
 INLINE double log_ndtr_of(double x) {
-    double scaled = 0.5 * scaled_tail(fabs(x) * ROOT_HALF), tail = scaled * half_gaussian_of(x);
+    double scaled = 0.5 * scaled_tail(fabs(x) * ROOT_HALF), tail = scaled * wide_half_gaussian(x);
     double logarithm = log_of(x < 0 ? scaled : 1 - tail);
     return x < 0 ? logarithm - x * x * 0.5 : tail < 1e-8 ? -tail : logarithm;
+}
+
+/* Functions in single precision, which are called for millions of numbers. --------------------------------------------- */
+
+INLINE uint32_t bits_of_single(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+INLINE float single_of_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The smaller of a number and a bound; NaN stays. */
+INLINE float up_to(float x, float bound) { return bound < x ? bound : x; }
+
+/* A sum with it is rounded to an integer n, and its last bits are those of n + 191: in the place of the exponent, those
+   of 2**(n + 64). */
+#define ROUNDING_OF_EXPONENT 0x1.80017ep23f
+
+/* exp(-x - rest) times 2**64, so that it is not subnormal, for x from 0 to 110 and a small rest; error 1 ulp. */
+INLINE float enlarged_exp(float x, float rest) {
+    float shifted = ROUNDING_OF_EXPONENT - x * 1.44269504f, power = ROUNDING_OF_EXPONENT - shifted;
+    float r = (power * 0x1.62ep-1f - x) + (power * 0x1.0bfbe8p-15f - rest); /* the first product is exact */
+    float series = 0.49999994f + r * (0.166665211f + r * (0.0416682549f + r * (0.00836866256f + r * 0.00138214813f)));
+    return (1.0f + (r + r * r * series)) * single_of_bits(bits_of_single(shifted) << 23);
+}
+
+/* exp(-factor x**2) times 2**64, for abs(x) whose square times the factor is at most 110. The square of the high bits is
+   exact, so that no rounding of x**2 is in the exponent. */
+INLINE float enlarged_gaussian(float size, float factor) {
+    float high = single_of_bits(bits_of_single(size) & 0xfffff000);
+    return enlarged_exp(high * high * factor, (size - high) * (size + high) * factor);
+}
+
+INLINE float gaussian_of(float x) { return 0x1p-64f * enlarged_gaussian(up_to(fabsf(x), 10.4f), 1); }
+INLINE float half_gaussian_of(float x) { return 0x1p-64f * enlarged_gaussian(up_to(fabsf(x), 14.7f), 0.5f); }
+
+/* erf(x); error 1.5 ulps. It is 1 - 1.5e-8 at 4, which is rounded to 1. */
+INLINE float erf_of(float x) {
+    float size = fabsf(x), s = x * x, t = (up_to(size, 4) - 2.55f) * 0.689655172f;
+    float near = 0.128379166f + s * (-0.376126111f + s * (0.112833641f + s * (-0.026843518f + s * (0.00516773108f + s * (
+    -0.000782473944f + s * 7.23606863e-05f)))));
+    float rest = 0.000310661417f + t * (-0.00245362474f + t * (0.00907246862f + t * (-0.0206475388f + t * (
+    0.0318101756f + t * (-0.0339865349f + t * (0.0240804963f + t * (-0.00860194024f + t * (-0.00299560465f + t * (
+    0.00640568323f + t * (-0.00342362747f + t * (-0.000458945142f + t * (0.00116025633f + t * (-0.000154562586f + t *
+    -0.000117353236f)))))))))))));
+    return size < 1.1f ? x + x * near : copysignf(1 - rest, x);
+}
+
+/* The tails are Gaussians times quotients of polynomials, whose coefficients are positive: no term cancels another. They
+   are the best ones of these degrees at 160 points; the errors, relative to the function, are 2e-8. */
+
+/* erfc(x); error 6.2 ulps, and 2 at 99 % of the points. */
+INLINE float erfc_of(float x) {
+    float size = up_to(fabsf(x), 10.25f), square = size * size;
+    float above = 1 + (size * 1.23808146f + square * ((0.731153965f + size * 0.228960752f) + square * 0.032724034f));
+    float below = 1 + (size * 2.36646104f + square * ((2.40141129f + size * 1.32450879f) + square * (
+    0.405848503f + size * 0.0580011532f)));
+    float tail = enlarged_gaussian(size, 1) * (0x1p-64f * above) / below;
+    return x < 0 ? 2 - tail : tail;
+}
+
+/* The normal distribution function; error 6.4 ulps, and 2.2 at 99 % of the points. */
+INLINE float ndtr_of(float x) {
+    float size = up_to(fabsf(x), 14.6f), square = size * size;
+    float above = 0.5f + (size * 0.437793851f + square * ((0.182837278f + size * 0.04049135f) + square * 0.00409293547f));
+    float below = 1 + (size * 1.67347252f + square * ((1.20090854f + size * 0.468413323f) + square * (
+    0.101503275f + size * 0.010259347f)));
+    float tail = enlarged_gaussian(size, 0.5f) * (0x1p-64f * above) / below;
+    return x > 0 ? 1 - tail : tail;
+}
+
+/* The logistic function, and its derivative; errors 2.4 and 4 ulps. */
+INLINE float logistic_of(float x) {
+    float exp = 0x1p-64f * enlarged_exp(up_to(fabsf(x), 110), 0);
+    return (x < 0 ? exp : 1) / (1 + exp);
+}
+
+INLINE float logistic_slope_of(float x) {
+    float exp = 0x1p-64f * enlarged_exp(up_to(fabsf(x), 110), 0), divisor = 1 + exp;
+    return exp / (divisor * divisor);
 }
 
 /* Gamma functions. ------------------------------------------------------------------------------------------------- */
@@ -246,14 +309,9 @@ INLINE void read_chunk(float *chunk, const char *from, npy_intp stride, int n) {
             out[l] = x[l] < 0 ? reflected : out[l];                                                         \
         }                                                                                                   \
     }
-SINGLE(erf_f, OF_ALL(erf_of))
-SINGLE(erfc_f, OF_ALL(erfc_of))
 SINGLE(erfcx_f, OF_ALL(erfcx_of))
-SINGLE(ndtr_f, OF_ALL(ndtr_of))
 SINGLE(log_ndtr_f, OF_ALL(log_ndtr_of))
 SINGLE(normal_hazard_f, OF_ALL(normal_hazard_of))
-SINGLE(gaussian_f, OF_ALL(gaussian_of))
-SINGLE(half_gaussian_f, OF_ALL(half_gaussian_of))
 SINGLE(lgamma_f, BY_REFLECTION(lgamma, INFINITY))
 SINGLE(digamma_f, BY_REFLECTION(digamma, -1 / x[l]))
 SINGLE(trigamma_f, BY_REFLECTION(trigamma, INFINITY))
@@ -273,3 +331,11 @@ WIDE static void hypot_f(char **a, npy_intp const *count, npy_intp const *stride
         memcpy(a[2] + first * sizeof(float), out, n * sizeof(float));
     }
 }
+
+UNARY(erf_f, float, float, erf_of(x))
+UNARY(erfc_f, float, float, erfc_of(x))
+UNARY(ndtr_f, float, float, ndtr_of(x))
+UNARY(gaussian_f, float, float, gaussian_of(x))
+UNARY(half_gaussian_f, float, float, half_gaussian_of(x))
+UNARY(logistic_f, float, float, logistic_of(x))
+UNARY(logistic_slope_f, float, float, logistic_slope_of(x))
