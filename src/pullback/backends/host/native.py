@@ -498,11 +498,11 @@ def planned(
     except Untranslatable:
         return None
     written, pieces = set(outs), -1
+    whole = {i: given[i] for i in arrays if plan.order is None and _is_whole(operands[i], shape)}
     if axes is not None:
         if program.sources[results[-1]] is not None:  # an operand, whose elements may be anywhere
             return None
-        whole = {given[i] for i in arrays if _is_whole(operands[i], shape)}
-        are_even = lambda x: x in whole or program.sources[x] is None
+        are_even = lambda x: x in whole.values() or program.sources[x] is None
         pieces = program.reduced(kind, results[-1], axes[1] == len(shape), are_even)
         written.add(pieces)
     program.prune(written)
@@ -510,13 +510,11 @@ def planned(
     end = next((k for k, (_, positions) in enumerate(program.steps) if outs and positions[-1] == outs[-1]), -1)
     plan.free = [i for i in arrays if outs and read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
-    whole = [i for i in arrays if plan.order is None and _is_whole(operands[i], shape)]
     plan.arrays = [(slot[given[i]], i, None if i in whole else view) for i, view in zip(arrays, views, strict=True)]
     plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
     plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
-    plan.outs = [slot[x] for x in outs]
-    plan.pieces = None
+    plan.outs, plan.pieces = [slot[x] for x in outs], None
     if axes is not None:
         dtype = program.dtypes[pieces]
         plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
