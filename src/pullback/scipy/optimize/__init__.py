@@ -7,7 +7,7 @@ The iterations are not differentiated, and the starting point has no derivative.
 """
 
 from pullback.core.faces import face
-from pullback.scipy.optimize.constraints import Bounds, LinearConstraint
+from pullback.scipy.optimize.constraints import Bounds, LinearConstraint, NonlinearConstraint
 from pullback.scipy.optimize.least_squares import LeastSquaresResult, least_squares
 from pullback.scipy.optimize.linear_programs import (
     LinprogResult,
@@ -22,7 +22,8 @@ from pullback.scipy.optimize.problems import OptimizeResults
 from pullback.scipy.optimize.root import root
 
 __all__ = [
-    "Bounds", "LeastSquaresResult", "LinearConstraint", "LinprogResult", "Marginals", "MilpResult", "OptimizeResults",
-    "least_squares", "linear_sum_assignment", "linprog", "milp", "minimize", "root",
+    "Bounds", "LeastSquaresResult", "LinearConstraint", "LinprogResult", "Marginals", "MilpResult",
+    "NonlinearConstraint", "OptimizeResults", "least_squares", "linear_sum_assignment", "linprog", "milp", "minimize",
+    "root",
 ]  # fmt: skip
 face(globals())
