@@ -700,21 +700,22 @@ def are_rows(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return loops is not None and is_last and 0 < math.prod(shape[first:]) <= MOST_OF_A_ROW
 
 
-def of_rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+def of_rows(name: str, *operands: Any, axes: tuple[int, ...]) -> Any:
     """Apply a function of the module to each row, on all cores.
 
     Args:
-      name: "softmax" or "log_softmax".
-      x: an array of floats of 32 or 64 bits.
+      name: a function of ``rows.h``.
+      operands: arrays of one shape, of floats of 32 or 64 bits.
       axes: the last axes, which are those of a row; see :func:`are_rows`.
     """
-    x = np.ascontiguousarray(x)
+    x = operands[0]
     columns = math.prod(x.shape[x.ndim - len(axes) :])
-    rows, out = x.reshape(-1, columns), np.empty((x.size // columns, columns), x.dtype)
+    rows = [np.ascontiguousarray(operand).reshape(-1, columns) for operand in operands]
+    out = np.empty(rows[0].shape, x.dtype)
     loop = own.loop(f"{name} {x.dtype.char}")
     assert loop is not None
     block = max(ALONE * BLOCK, columns * x.itemsize)
-    loops.run(rows.shape, [rows, out], [(loop, (0, 1))], block, _helpers(8 * x.size))
+    loops.run(out.shape, [*rows, out], [(loop, tuple(range(len(rows) + 1)))], block, _helpers(8 * x.size))
     return out.reshape(x.shape)
 
 
