@@ -17,6 +17,7 @@ from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
+from pullback.primitives.declare import host_fused
 
 # Operands ----------------------------------------------------------------------------------------------------------
 
@@ -392,9 +393,27 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         half = ops.mul(0.5, x)
         twice_probability = ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5)))
         return ops.mul(half, twice_probability)
+    return _gelu_by_tanh(x)
+
+
+def _tanh_of_gelu(x: Any) -> Any:
     cubic = ops.add(x, ops.mul(0.044715, ops.integer_pow(x, 3)))
-    twice_probability = ops.add(1, ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic)))
-    return ops.mul(x, ops.mul(0.5, twice_probability))
+    return ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic))
+
+
+def _gelu_by_operations(x: Any) -> Any:
+    return ops.mul(x, ops.mul(0.5, ops.add(1, _tanh_of_gelu(x))))
+
+
+def _gelu_jvp(t: Any, x: Any, ans: Any) -> Any:
+    """The derivative as a function of ``x`` alone: to compute it anew is quicker than to keep its terms in memory."""
+    tanh = _tanh_of_gelu(x)
+    slope = ops.mul(math.sqrt(2 / math.pi), ops.add(1, ops.mul(3 * 0.044715, ops.square(x))))
+    by_tanh = ops.mul(ops.mul(x, slope), ops.sub(1, ops.square(tanh)))
+    return ops.mul(t, ops.mul(0.5, ops.add(ops.add(1, tanh), by_tanh)))
+
+
+_gelu_by_tanh = host_fused("gelu", host=None, otherwise=_gelu_by_operations, jvp=_gelu_jvp)
 
 
 @named

@@ -263,6 +263,23 @@ def test_columns_are_reduced(shape: tuple[int, int, int], dtype: Any) -> None:
     np.testing.assert_allclose(product, x.astype(np.longdouble).prod(1), 40 * tolerance)
 
 
+@pytest.mark.parametrize("rows", [5, 32, 70])
+def test_sums_of_columns_are_the_same_however_many_columns_and_rows_a_part_has(rows: int) -> None:
+    x, y = np.random.default_rng(3).standard_normal((2, rows, 300)).astype(np.float32)
+    products = x * y
+    expected = np.zeros((-(-rows // native.STACK), 300), np.float32)
+    for i in range(len(expected)):
+        expected[i] = products[native.STACK * i]
+        for row in products[native.STACK * i + 1 : native.STACK * (i + 1)]:
+            expected[i] += row
+    total = native.reduce_columns("sum", expected[None])[0]
+    for block in (16, 64, 1 << 10, 1 << 12, 1 << 16):  # from parts of a row to several pieces
+        with small_blocks(block=block):
+            for columns in (7, 100, 300):
+                a, b = (pending.hold(ArrayImpl(v[:, :columns].copy(), False)) for v in (x, y))
+                np.testing.assert_array_equal((a * b).sum(0), total[:columns])
+
+
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (0, 2), (1, 3), (0, 1, 3), (0, 1, 2, 3), ()])
 def test_any_axes_are_reduced(axes: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal((3, 5, 4, 6)).astype(np.float32)

@@ -74,6 +74,7 @@ typedef struct Job {
     int step_count, value_count, ndim;
     npy_intp groups, group, rows, columns; /* of the arrays: rows are in groups of equal size */
     npy_intp block_rows, block_columns;    /* of a block */
+    npy_intp rows_at_once;                 /* of a block, for which a thread has buffers: all, or parts of pieces */
     npy_intp stretch;                      /* the rows that are divided: all, or a group, if its columns are reduced */
     npy_intp blocks_of_a_row, blocks_of_a_stretch;
 } Job;
@@ -266,6 +267,14 @@ UNARY(copy_8, uint64_t, uint64_t, x)
 CASTS_TO(f, float)
 CASTS_TO(d, double)
 
+/* bfloat16 is the upper half of a float, rounded to the nearest, halves to even. NaN keeps only its sign. */
+INLINE uint16_t bfloat16_of(uint32_t bits) {
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = (bits >> 16 & 0x8000) | 0x7fc0;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+}
+UNARY(bfloat16_from_f, bits_f, uint16_t, bfloat16_of(x))
+UNARY(f_from_bfloat16, uint16_t, bits_f, (uint32_t)x << 16)
+
 #include "reduce.h"
 
 /* Running sums of a row, those of single precision in double precision. A block has whole rows. */
@@ -322,6 +331,7 @@ SEARCHES(d, double)
 SEARCHES(i4, int32_t)
 SEARCHES(i8, int64_t)
 
+#include "fused.h"
 #include "special.h"
 #include "rows.h"
 #include "planes.h"
@@ -349,11 +359,18 @@ static char runs;
     {#name " f", name##_f, REDUCES}, {#name " d", name##_d, REDUCES},                                       \
         {"stacked " #name " f", stacked_##name##_f, STACKS}, {"stacked " #name " d", stacked_##name##_d, STACKS}
 #define CHOICE_NAMES(name) {#name " f", name##_f}, {#name " d", name##_d}
+#define SCALED_NAMES(name)                                                                                  \
+    {#name "_scaled f", name##_scaled_f}, {#name "_scaled d", name##_scaled_d},                             \
+        {#name "_or_scaled f", name##_or_scaled_f}, {#name "_or_scaled d", name##_or_scaled_d}
 #define DIVISION_NAMES(suffix) {"div " #suffix, div_##suffix}, {"rem " #suffix, rem_##suffix}
 static const Named OWN_LOOPS[] = {
     {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
     CHOICE_NAMES(if_less), CHOICE_NAMES(if_less_equal), CHOICE_NAMES(if_greater), CHOICE_NAMES(if_greater_equal),
     CHOICE_NAMES(if_equal), CHOICE_NAMES(if_not_equal),
+    SCALED_NAMES(if_less), SCALED_NAMES(if_less_equal), SCALED_NAMES(if_greater), SCALED_NAMES(if_greater_equal),
+    SCALED_NAMES(if_equal), SCALED_NAMES(if_not_equal), {"clamp f", clamp_f}, {"clamp d", clamp_d},
+    {"product_of_three f", product_of_three_f}, {"product_of_three d", product_of_three_d},
+    {"sign_or_number f", sign_or_number_f}, {"sign_or_number d", sign_or_number_d},
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
@@ -363,9 +380,13 @@ static const Named OWN_LOOPS[] = {
     {"running sum f", running_sum_f, RUNS}, {"running sum d", running_sum_d, RUNS},
     {"softmax f", softmax_f, RUNS}, {"softmax d", softmax_d, RUNS},
     {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
+    {"softmax_slope f", softmax_slope_f, RUNS}, {"softmax_slope d", softmax_slope_d, RUNS},
+    {"log_softmax_slope f", log_softmax_slope_f, RUNS}, {"log_softmax_slope d", log_softmax_slope_d, RUNS},
+    {"log_softmax_pull f", log_softmax_pull_f, RUNS}, {"log_softmax_pull d", log_softmax_pull_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
-    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), PLANE_NAMES(f), PLANE_NAMES(d),
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), {"cast bfloat16 f", bfloat16_from_f}, {"cast f bfloat16", f_from_bfloat16},
+    PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
@@ -376,12 +397,9 @@ static const Named OWN_LOOPS[] = {
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
 
-static void run_block(const Job *job, npy_intp block, char *memory) {
-    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
-    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
-    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
-    npy_intp row = stretch * job->stretch + first, number = row / job->group, in_group = row % job->group;
-    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+/* Compute all steps for some rows of a block; `begun` if not for the first of a piece of its columns. */
+static void run_rows(const Job *job, npy_intp row, npy_intp rows, npy_intp column, int begun, char *memory) {
+    npy_intp number = row / job->group, in_group = row % job->group;
     npy_intp columns = job->columns - column < job->block_columns ? job->columns - column : job->block_columns;
     for (int s = 0; s < job->step_count; s++) {
         const Step *step = &job->steps[s];
@@ -405,7 +423,7 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
         if (piece) {
             Rows operands[MOST_OPERANDS + 1];
             for (int k = 0; k <= step->arity; k++) operands[k] = (Rows){start[k], outer[k]};
-            ((Reduction *)step->loop)(operands, rows, columns, piece);
+            ((Reduction *)step->loop)(operands, rows, columns, piece, begun);
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
@@ -429,6 +447,17 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
                 rest = job->group;
             }
         }
+    }
+}
+
+static void run_block(const Job *job, npy_intp block, char *memory) {
+    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
+    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
+    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
+    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+    for (npy_intp i = 0; i < rows; i += job->rows_at_once) {
+        npy_intp count = rows - i < job->rows_at_once ? rows - i : job->rows_at_once;
+        run_rows(job, stretch * job->stretch + first + i, count, column, i > 0, memory);
     }
 }
 
@@ -543,6 +572,8 @@ static void share(Job *job) {
 
 #include "products.h"
 #include "moves.h"
+#include "windows.h"
+#include "picks.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -581,8 +612,7 @@ static int find_row_loops(void) {
     const char floats[] = {NPY_FLOAT, NPY_FLOAT}, doubles[] = {NPY_DOUBLE, NPY_DOUBLE};
     PyObject *numpy = PyImport_ImportModule("numpy"), *exp = NULL, *log = NULL;
     int found = numpy && (exp = PyObject_GetAttrString(numpy, "exp")) && (log = PyObject_GetAttrString(numpy, "log"));
-    if (found && !(loop_of((PyUFuncObject *)exp, floats, 2, &exp_f, &exp_data_f) &&
-                   loop_of((PyUFuncObject *)exp, doubles, 2, &exp_d, &exp_data_d) &&
+    if (found && !(loop_of((PyUFuncObject *)exp, doubles, 2, &exp_d, &exp_data_d) &&
                    loop_of((PyUFuncObject *)log, floats, 2, &log_f, &log_data_f) &&
                    loop_of((PyUFuncObject *)log, doubles, 2, &log_d, &log_data_d))) {
         PyErr_SetString(PyExc_ImportError, "NumPy has no loops for exponentials or logarithms of floats");
@@ -697,7 +727,8 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
     return 0;
 }
 
-/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. */
+/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. Where its
+   columns are reduced, it may have more elements, which are computed in turn: long rows are read quicker. */
 static void divide(Job *job, npy_intp elements) {
     npy_intp piece = 1, stacked = 1;
     for (int i = 0; i < job->value_count; i++) {
@@ -706,10 +737,12 @@ static void divide(Job *job, npy_intp elements) {
         if (value->axis == 1 && value->piece > stacked) stacked = value->piece;
     }
     job->stretch = stacked > 1 ? job->group : job->rows;
-    elements = elements < stacked * piece ? piece : elements / stacked / piece * piece; /* of a row */
+    elements = elements < piece ? piece : elements / piece * piece;
     job->block_columns = job->columns < elements ? job->columns : elements;
-    job->block_rows = job->columns < elements ? elements / job->columns * stacked : stacked;
+    job->rows_at_once = elements / job->block_columns;
+    job->block_rows = job->rows_at_once < stacked ? stacked : job->rows_at_once / stacked * stacked;
     if (job->block_rows > job->stretch) job->block_rows = job->stretch;
+    if (job->rows_at_once > stacked || job->rows_at_once > job->block_rows) job->rows_at_once = job->block_rows;
     job->blocks_of_a_row = (job->columns + job->block_columns - 1) / job->block_columns;
     job->blocks_of_a_stretch = (job->stretch + job->block_rows - 1) / job->block_rows;
     job->blocks = job->blocks_of_a_row * job->blocks_of_a_stretch * (job->rows / job->stretch);
@@ -717,7 +750,7 @@ static void divide(Job *job, npy_intp elements) {
         Value *value = &job->values[i];
         if (!value->data) {
             value->offset = job->buffers;
-            npy_intp bytes = job->block_rows * job->block_columns * value->strides[2];
+            npy_intp bytes = job->rows_at_once * job->block_columns * value->strides[2];
             job->buffers += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
     }
@@ -827,11 +860,11 @@ static PyObject *fold(PyObject *module, PyObject *args) {
     Rows operands[2] = {{PyArray_BYTES(x), columns * item}, {pieces > 1 ? memory : result, pieces * item}};
     fenv_t environment;
     feholdexcept(&environment);
-    reduction(operands, rows, columns, LARGEST_PIECE);
+    reduction(operands, rows, columns, LARGEST_PIECE, 0);
     if (pieces > 1) { /* there is memory for LARGEST_PIECE of them at most */
         operands[0] = operands[1];
         operands[1] = (Rows){result, item};
-        reduction(operands, rows, pieces, LARGEST_PIECE);
+        reduction(operands, rows, pieces, LARGEST_PIECE, 0);
     }
     fesetenv(&environment);
     free(memory);
@@ -969,6 +1002,9 @@ static PyMethodDef METHODS[] = {
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"move", move, METH_VARARGS, move_doc},
+    {"windows", windows, METH_VARARGS, windows_doc},
+    {"pick", pick, METH_VARARGS, pick_doc},
+    {"count", count, METH_VARARGS, count_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

@@ -10,8 +10,9 @@ typedef struct {
 } Rows;
 
 /* Reduces each piece of each row of a block to one element, or each piece of each column. The last operand is the
-   result; there are two before it if their product is reduced. */
-typedef void Reduction(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece);
+   result; there are two before it if their product is reduced. If the first piece of columns has `begun`, the result has the
+   reduction of its rows before. */
+typedef void Reduction(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece, int begun);
 
 enum {
     LANES = 32,
@@ -56,7 +57,8 @@ enum {
 #define UNMARKED(l, b) (void)b
 
 #define OF_ROWS(name, type, part, of_parts, arity)                                                          \
-    WIDE static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece) {          \
+    WIDE static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece, int begun) { \
+        (void)begun;                                                                                        \
         for (npy_intp r = 0; r < rows; r++) {                                                               \
             const type *x = (const type *)(operands[0].data + r * operands[0].stride);                      \
             const type *y = (const type *)(operands[arity - 1].data + r * operands[arity - 1].stride);      \
@@ -73,15 +75,19 @@ enum {
 
 /* A piece of a column is reduced from its first element to its last, and a row of them at once. */
 #define OF_COLUMNS(name, type, combined, kept)                                                                    \
-    WIDE static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece) {          \
+    WIDE static void name(const Rows *operands, npy_intp rows, npy_intp columns, npy_intp piece, int begun) { \
         const npy_intp stride = operands[0].stride;                                                         \
-        for (npy_intp first = 0; first < rows; first += piece) {                                            \
+        for (npy_intp first = 0; first < rows; first += piece, begun = 0) {                                 \
             const npy_intp end = rows - first < piece ? rows : first + piece;                               \
             const char *row = operands[0].data + first * stride;                                            \
             type *restrict out = (type *)(operands[1].data + first / piece * operands[1].stride);           \
-            npy_intp r = first + 1;                                                                         \
-            memcpy(out, row, columns * sizeof(type));                                                       \
-            for (row += stride; r + AT_ONCE <= end; r += AT_ONCE, row += AT_ONCE * stride) {                \
+            npy_intp r = first;                                                                             \
+            if (!begun) {                                                                                   \
+                memcpy(out, row, columns * sizeof(type));                                                   \
+                r++;                                                                                        \
+                row += stride;                                                                              \
+            }                                                                                               \
+            for (; r + AT_ONCE <= end; r += AT_ONCE, row += AT_ONCE * stride) {                \
                 const type *restrict p = (const type *)row, *restrict q = (const type *)(row + stride);     \
                 const type *restrict s = (const type *)(row + 2 * stride), *restrict t = (const type *)(row + 3 * stride); \
                 for (npy_intp i = 0; i < columns; i++) {                                                    \
