@@ -18,6 +18,7 @@ from pullback.primitives.special import gamma_functions as gammas
 from pullback.primitives.special import others as primitives
 from pullback.scipy import special as ours
 from pullback.scipy.special import elliptic_formulas as elliptic
+from pullback.scipy.special import inverses
 from tests.grid.specs import K, R, Sample, Spec, row
 from tests.helpers import EXHAUSTIVE
 
@@ -89,6 +90,9 @@ SPECIAL_PRIMITIVES: list[Spec] = [
     of(errors.wofz_p, special.wofz, (-2, 2), **COMPLEX),
     of(errors.wofz_derivative_p, by_differences(special.wofz), (-2, 2), params={"order": 1},
        **{**COMPLEX, "dtypes": "F", "tolerance": 64}),
+    of(errors.voigt_p, lambda z, s: special.wofz(z / s / 2**0.5) / s / (2 * np.pi) ** 0.5, (0.2, 2), (0.2, 2),
+       params={"order": 0}, **{**COMPLEX, "tolerance": 64}),
+    of(inverses.lambertw_p, lambda z, k: special.lambertw(z), (0.3, 2), (0, 0), **COMPLEX),
     of(errors.ndtri_p, special.ndtri, (0.01, 0.99)),
     of(errors.fresnel_s_p, lambda x: special.fresnel(x)[0], (-3, 3)),
     of(errors.fresnel_c_p, lambda x: special.fresnel(x)[1], (-3, 3)),
@@ -172,6 +176,16 @@ SPECIAL: list[Spec] = [
         function(name, *(R(2, 3, lo=0.1, hi=3) if i == 0 else R(3, lo=0.1, hi=3) for i in range(count)), tolerance=8)
         for name, count in (("elliprc", 2), ("elliprd", 3), ("elliprf", 3), ("elliprg", 3), ("elliprj", 4))
     ),
+    *(
+        function(name, R(2, 3, lo=0.5, hi=4), R(3, lo=0.1, hi=0.9), tolerance=8)
+        for name in ("gammaincinv", "gammainccinv")
+    ),
+    *(
+        function(name, R(2, 3, lo=0.5, hi=4), R(3, lo=0.5, hi=4), R(3, lo=0.1, hi=0.9), tolerance=8)
+        for name in ("betaincinv", "betainccinv")
+    ),
+    function("voigt_profile", R(2, 3, lo=-3, hi=3), R(3, lo=0.2, hi=2), R(3, lo=0.2, hi=2), tolerance=16),
+    function("lambertw", R(2, 3, lo=0.2, hi=2), tolerance=8),
     *(function(name, R(2, 3, lo=0.1, hi=0.9), tolerance=8) for name in ("ellipk", "ellipkm1", "ellipe")),
     *(
         function(name, R(2, 3, lo=-4, hi=4), R(3, lo=0.1, hi=0.9), tolerance=8)

@@ -249,10 +249,49 @@ def test_softmax_of_large_arrays(shape: tuple[int, ...], axis: int | None) -> No
         with override("eager_fusion", False):
             np.testing.assert_array_equal(got, function(x, axis))
         by_operations = vmap(partial(function, axis=axis))(x[None])[0]
-        np.testing.assert_array_equal(got, by_operations)
+        np.testing.assert_allclose(got, by_operations, 1e-6, 1e-12)
         edges = x.copy()
         edges.flat[[3, 700, 900]] = INF, -INF, NAN
-        np.testing.assert_array_equal(function(edges, axis), vmap(partial(function, axis=axis))(edges[None])[0])
+        by_operations = vmap(partial(function, axis=axis))(edges[None])[0]
+        np.testing.assert_allclose(function(edges, axis), by_operations, 1e-6, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax])
+def test_derivatives_of_softmax_of_large_arrays(function: Any, dtype: Any) -> None:
+    """Rows that are large are differentiated by one call of the module in C, whatever is done to the derivative."""
+    rng = np.random.default_rng(0)
+    with override("enable_x64", True):
+        x, t, weights = (pnp.asarray(rng.normal(size=(600, 500)).astype(dtype)) for _ in range(3))
+        wide = np.asarray(x, np.float64)
+        y = scipy.special.softmax(wide, -1)
+        dots = lambda a, b: np.sum(np.asarray(a, np.float64) * np.asarray(b), -1, keepdims=True)
+        if function is nn.softmax:
+            pushed, pulled = y * (t - dots(y, t)), y * (t - dots(y, t))
+        else:
+            pushed, pulled = t - dots(y, t), t - y * dots(np.ones_like(y), t)
+        out, linear = pullback.linearize(function, x)
+        pull = lambda ct: pullback.vjp(function, x)[1](ct)[0]
+        bound = 3e-5 if dtype == np.float32 else 1e-12
+        both = pnp.stack([t, 2 * t])
+        for found, expected in (
+            (out, np.log(y) if function is nn.log_softmax else y), (pullback.jvp(function, (x,), (t,))[1], pushed),
+            (linear(t), pushed), (pull(t), pulled), (vmap(linear)(both)[1], 2 * pushed), (jit(linear)(t), pushed),
+            (vmap(pull)(both)[1], 2 * pulled), (pullback.jvp(linear, (t,), (t,))[1], pushed),
+            (grad(lambda t: (linear(t) * t).sum())(t), pushed + pulled),
+            (grad(lambda ct: (pull(ct) * ct).sum())(t), pushed + pulled),
+        ):  # fmt: skip
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, bound, bound)
+        product = lambda f: grad(lambda x: (grad(lambda x: (f(x) ** 2 * weights).sum())(x) * t).sum())
+        np.testing.assert_allclose(product(function)(x), jit(product(function))(x), 100 * bound, 100 * bound)
+
+
+def test_a_derivative_of_softmax_is_one_operation() -> None:
+    x = pnp.asarray(np.random.default_rng(0).normal(size=(600, 500)).astype(np.float32))
+    for function, name in ((nn.softmax, "softmax_slope"), (nn.log_softmax, "log_softmax_slope")):
+        program = pullback.make_jaxpr(pullback.linearize(function, x)[1])(x)
+        assert [str(equation.primitive) for equation in program.eqns] == [name]
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (600, 500)])

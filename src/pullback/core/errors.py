@@ -17,6 +17,7 @@ PullbackError
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
+│   └── DegenerateSolutionError (ValueError)   a solution of an optimisation problem that has no derivative
 ├── CustomRuleError (TypeError)              a user's rule whose result has the wrong form or type
 │   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that must be an argument
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were defined
@@ -44,6 +45,7 @@ PullbackError
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
+│   ├── UnsupportedAttributeError (AttributeError)   an attribute of NumPy's arrays that makes no sense here
 │   └── UnsupportedSwitchError (ValueError)     a switch of JAX's that cannot be set to this value
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 │   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
@@ -329,6 +331,10 @@ class UnsupportedFunctionError(PullbackError, TypeError):
 
 class UnsupportedArgumentError(PullbackError, NotImplementedError):
     """An option of a NumPy function that Pullback does not have, such as ``out=``: arrays are immutable."""
+
+
+class UnsupportedAttributeError(UnsupportedArgumentError, AttributeError):
+    """An attribute of NumPy's arrays that arrays here do not have; ``hasattr`` says that it is not there."""
 
 
 class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):

@@ -267,6 +267,14 @@ UNARY(copy_8, uint64_t, uint64_t, x)
 CASTS_TO(f, float)
 CASTS_TO(d, double)
 
+/* bfloat16 is the upper half of a float, rounded to the nearest, halves to even. NaN keeps only its sign. */
+INLINE uint16_t bfloat16_of(uint32_t bits) {
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = (bits >> 16 & 0x8000) | 0x7fc0;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+}
+UNARY(bfloat16_from_f, bits_f, uint16_t, bfloat16_of(x))
+UNARY(f_from_bfloat16, uint16_t, bits_f, (uint32_t)x << 16)
+
 #include "reduce.h"
 
 /* Running sums of a row, those of single precision in double precision. A block has whole rows. */
@@ -323,6 +331,7 @@ SEARCHES(d, double)
 SEARCHES(i4, int32_t)
 SEARCHES(i8, int64_t)
 
+#include "fused.h"
 #include "special.h"
 #include "rows.h"
 #include "planes.h"
@@ -350,11 +359,18 @@ static char runs;
     {#name " f", name##_f, REDUCES}, {#name " d", name##_d, REDUCES},                                       \
         {"stacked " #name " f", stacked_##name##_f, STACKS}, {"stacked " #name " d", stacked_##name##_d, STACKS}
 #define CHOICE_NAMES(name) {#name " f", name##_f}, {#name " d", name##_d}
+#define SCALED_NAMES(name)                                                                                  \
+    {#name "_scaled f", name##_scaled_f}, {#name "_scaled d", name##_scaled_d},                             \
+        {#name "_or_scaled f", name##_or_scaled_f}, {#name "_or_scaled d", name##_or_scaled_d}
 #define DIVISION_NAMES(suffix) {"div " #suffix, div_##suffix}, {"rem " #suffix, rem_##suffix}
 static const Named OWN_LOOPS[] = {
     {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
     CHOICE_NAMES(if_less), CHOICE_NAMES(if_less_equal), CHOICE_NAMES(if_greater), CHOICE_NAMES(if_greater_equal),
     CHOICE_NAMES(if_equal), CHOICE_NAMES(if_not_equal),
+    SCALED_NAMES(if_less), SCALED_NAMES(if_less_equal), SCALED_NAMES(if_greater), SCALED_NAMES(if_greater_equal),
+    SCALED_NAMES(if_equal), SCALED_NAMES(if_not_equal), {"clamp f", clamp_f}, {"clamp d", clamp_d},
+    {"product_of_three f", product_of_three_f}, {"product_of_three d", product_of_three_d},
+    {"sign_or_number f", sign_or_number_f}, {"sign_or_number d", sign_or_number_d},
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
@@ -364,9 +380,13 @@ static const Named OWN_LOOPS[] = {
     {"running sum f", running_sum_f, RUNS}, {"running sum d", running_sum_d, RUNS},
     {"softmax f", softmax_f, RUNS}, {"softmax d", softmax_d, RUNS},
     {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
+    {"softmax_slope f", softmax_slope_f, RUNS}, {"softmax_slope d", softmax_slope_d, RUNS},
+    {"log_softmax_slope f", log_softmax_slope_f, RUNS}, {"log_softmax_slope d", log_softmax_slope_d, RUNS},
+    {"log_softmax_pull f", log_softmax_pull_f, RUNS}, {"log_softmax_pull d", log_softmax_pull_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
-    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), PLANE_NAMES(f), PLANE_NAMES(d),
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), {"cast bfloat16 f", bfloat16_from_f}, {"cast f bfloat16", f_from_bfloat16},
+    PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
@@ -591,8 +611,7 @@ static int find_row_loops(void) {
     const char floats[] = {NPY_FLOAT, NPY_FLOAT}, doubles[] = {NPY_DOUBLE, NPY_DOUBLE};
     PyObject *numpy = PyImport_ImportModule("numpy"), *exp = NULL, *log = NULL;
     int found = numpy && (exp = PyObject_GetAttrString(numpy, "exp")) && (log = PyObject_GetAttrString(numpy, "log"));
-    if (found && !(loop_of((PyUFuncObject *)exp, floats, 2, &exp_f, &exp_data_f) &&
-                   loop_of((PyUFuncObject *)exp, doubles, 2, &exp_d, &exp_data_d) &&
+    if (found && !(loop_of((PyUFuncObject *)exp, doubles, 2, &exp_d, &exp_data_d) &&
                    loop_of((PyUFuncObject *)log, floats, 2, &log_f, &log_data_f) &&
                    loop_of((PyUFuncObject *)log, doubles, 2, &log_d, &log_data_d))) {
         PyErr_SetString(PyExc_ImportError, "NumPy has no loops for exponentials or logarithms of floats");

@@ -7,13 +7,14 @@ steps that it consists of, which compute the same bits. A rule that has no trans
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import own, rules
+from pullback.backends.host import fused, own, rules
 from pullback.backends.host.axes import Untranslatable, View, few_axes_in_order
 from pullback.backends.host.parallel import cores
 
@@ -112,19 +113,41 @@ class Program:
                 steps.append(step)
         self.steps = steps[::-1]
 
-    def reduced(self, kind: str, x: Position, of_rows: bool, are_even: Callable[[Position], bool]) -> Position:
+    def fuse(self, written: set[Position], single: set[Position]) -> None:
+        """Let one step do what two do, where the module has a loop for both.
+
+        Args:
+          written: the positions of the values that steps write to arrays.
+          single: those of the operands of one element.
+        """
+        single = single | {x for x, _, _ in self.numbers}
+        single |= {x for x, source in enumerate(self.sources) if isinstance(source, np.ndarray)}
+        uses = Counter(x for _, positions in self.steps for x in positions[:-1])
+        made: dict[Position, Step] = {}
+        for k, step in enumerate(self.steps):
+            for i, x in enumerate(step[1][:-1]):
+                both = None
+                if x in made and uses[x] == 1 and x not in written:
+                    both = fused.pair(made[x], step, i, single.__contains__)
+                if both is not None:
+                    self.steps[k] = both
+                    break
+            made[step[1][-1]] = self.steps[k]
+
+    def reduced(self, kind: str, x: Position, of_rows: bool, whole: set[Position]) -> Position:
         """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result.
 
         Args:
           kind: that of the reduction.
           x: what is reduced, the result of the last step.
           of_rows: whether rows are reduced.
-          are_even: whether the elements of a value are side by side.
+          whole: the operands whose elements are side by side.
         """
         given, dtype = [x], self.dtypes[x]
         last, (*operands, _) = self.steps[-1]
         is_product = last == _loop(np.multiply, *[dtype] * 3)
-        if kind == "sum" and of_rows and is_product and all(map(are_even, operands)):
+        are_even = all(y in whole or self.sources[y] is None for y in operands)
+        if kind == "sum" and of_rows and is_product and are_even:
             kind, given = "dot", operands  # in one pass
         loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {dtype.char}")
         assert loop is not None
@@ -497,30 +520,33 @@ def planned(
             outs.append(program.written(results[i], set(outs)))
     except Untranslatable:
         return None
-    written, pieces = set(outs), -1
+    written, plan.pieces = set(outs), None
+    program.fuse(written, {given[i] for i in arrays if _size(operands[i]) == 1})
+    whole = [i for i in arrays if plan.order is None and _is_whole(operands[i], shape)]
     if axes is not None:
         if program.sources[results[-1]] is not None:  # an operand, whose elements may be anywhere
             return None
-        whole = {given[i] for i in arrays if _is_whole(operands[i], shape)}
-        are_even = lambda x: x in whole or program.sources[x] is None
-        pieces = program.reduced(kind, results[-1], axes[1] == len(shape), are_even)
+        pieces = program.reduced(kind, results[-1], axes[1] == len(shape), {given[i] for i in whole})
         written.add(pieces)
     program.prune(written)
     read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
     end = next((k for k, (_, positions) in enumerate(program.steps) if outs and positions[-1] == outs[-1]), -1)
     plan.free = [i for i in arrays if outs and read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
-    whole = [i for i in arrays if plan.order is None and _is_whole(operands[i], shape)]
     plan.arrays = [(slot[given[i]], i, None if i in whole else view) for i, view in zip(arrays, views, strict=True)]
     plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
     plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
     plan.outs = [slot[x] for x in outs]
-    plan.pieces = None
     if axes is not None:
         dtype = program.dtypes[pieces]
         plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
     return plan
+
+
+def _size(operand: Any) -> int:
+    """The number of elements of an operand that is an array."""
+    return math.prod(operand[0])
 
 
 def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
@@ -674,21 +700,22 @@ def are_rows(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return loops is not None and is_last and 0 < math.prod(shape[first:]) <= MOST_OF_A_ROW
 
 
-def of_rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+def of_rows(name: str, *operands: Any, axes: tuple[int, ...]) -> Any:
     """Apply a function of the module to each row, on all cores.
 
     Args:
-      name: "softmax" or "log_softmax".
-      x: an array of floats of 32 or 64 bits.
+      name: a function of ``rows.h``.
+      operands: arrays of one shape, of floats of 32 or 64 bits.
       axes: the last axes, which are those of a row; see :func:`are_rows`.
     """
-    x = np.ascontiguousarray(x)
+    x = operands[0]
     columns = math.prod(x.shape[x.ndim - len(axes) :])
-    rows, out = x.reshape(-1, columns), np.empty((x.size // columns, columns), x.dtype)
+    rows = [np.ascontiguousarray(operand).reshape(-1, columns) for operand in operands]
+    out = np.empty(rows[0].shape, x.dtype)
     loop = own.loop(f"{name} {x.dtype.char}")
     assert loop is not None
     block = max(ALONE * BLOCK, columns * x.itemsize)
-    loops.run(rows.shape, [rows, out], [(loop, (0, 1))], block, _helpers(8 * x.size))
+    loops.run(out.shape, [*rows, out], [(loop, tuple(range(len(rows) + 1)))], block, _helpers(8 * x.size))
     return out.reshape(x.shape)
 
 

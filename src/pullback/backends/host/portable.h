@@ -18,6 +18,7 @@
 #include <windows.h>
 #undef near /* memory of 16-bit processors */
 #undef far
+#undef PLANES /* of displays */
 #else
 #include <pthread.h>
 #include <sched.h>

@@ -19,6 +19,7 @@ from pullback.backends.host import windows as host
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -150,7 +151,7 @@ def _declare(name: str, of: Of, **traits: Any) -> Primitive:
       of: a predicate on dtypes: the dtypes that the operand may have.
       **traits: more options of :class:`Primitive`.
     """
-    p = Primitive(name, **traits)
+    p = Primitive(name, **traits, cost=Cost.SIMPLE)
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, windows: Windows) -> ShapedArray:
@@ -286,7 +287,7 @@ reduce_window_min_p = _extreme("reduce_window_min", largest=False)
 
 # The row-major number in its window of the first extreme element; for a window of padding only, the number of elements
 # of a window.
-window_positions_p = Primitive("window_positions", keeps_weak_type=False)
+window_positions_p = Primitive("window_positions", keeps_weak_type=False, cost=Cost.SIMPLE)
 window_positions_p.jvp_rule = jvp_zero(window_positions_p)
 _in_windows(window_positions_p)
 
@@ -398,9 +399,9 @@ def _flat(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
 UNROLLED = 32
 """The most elements of windows that are unrolled, element by element, which the compiler fuses into one loop."""
 
-take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True)
+take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True, cost=Cost.SIMPLE)
 take_chosen_p.jvp_rule = jvp_linear_in(take_chosen_p, 0)
-put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True)
+put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True, cost=Cost.SIMPLE)
 put_chosen_p.jvp_rule = jvp_linear_in(put_chosen_p, 0)
 _in_windows(take_chosen_p)
 _in_windows(put_chosen_p)

@@ -11,6 +11,7 @@ from pullback.scipy.special.error_functions import *
 from pullback.scipy.special.exponential_integrals import *
 from pullback.scipy.special.gammas import *
 from pullback.scipy.special.hypergeometric import *
+from pullback.scipy.special.inverses import *
 from pullback.scipy.special.logistic import *
 from pullback.scipy.special.spherical import *
 

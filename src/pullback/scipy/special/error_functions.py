@@ -12,9 +12,11 @@ from pullback.core.errors import ArgumentError
 from pullback.numpy import declare
 from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.special import error_functions as primitives
 from pullback.primitives.special.log_incomplete import log_ndtr_p
-from pullback.scipy.special.operands import apply, real_operand
+from pullback.scipy.special.operands import apply, real_operand, real_operands
 
 
 def erf(x: ArrayLike) -> Array:
@@ -245,6 +247,40 @@ def wofz(z: ArrayLike) -> Array:
     z = inexact_operand("wofz", z)
     wide = np.result_type(z.dtype if z.dtype.kind in "fc" else np.float32, np.complex64)
     return strong(primitives.wofz_p.bind(z if z.dtype == wide else ops.convert_element_type(z, wide, z.weak_type)))
+
+
+def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike) -> Array:
+    """Voigt's profile: the density of the sum of a normal variable and one with Cauchy's distribution.
+
+    Args:
+      x: an array of floats; integers are converted.
+      sigma: an array that broadcasts against ``x``: the standard deviation of the normal variable; at 0 the profile is
+        Cauchy's density.
+      gamma: an array that broadcasts against the others: the half width of Cauchy's density at half its maximum; at 0
+        the profile is the normal density.
+
+    Returns:
+      An array of floats, of the broadcast shape; where both widths are 0 it is 0, and inf at x = 0.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
+    It is the real part of :func:`wofz` of ``(x + i gamma) / (sigma sqrt(2))``, over ``sigma sqrt(2 pi)``. It solves the
+    heat equation, which gives its derivatives by ``sigma``, also at 0.
+
+    >>> from pullback.scipy import special
+    >>> print(f"{special.voigt_profile(1.0, 0.5, 0.25):.4f}")
+    0.1503
+    """
+    x, sigma, gamma = real_operands("voigt_profile", x, sigma, gamma)
+    shape = broadcast_shape("voigt_profile", [x.shape, sigma.shape, gamma.shape])
+    x, sigma, gamma = (shapes.broadcast_to(v, shape) for v in (x, sigma, gamma))
+    zeta, width = ops.complex_p.bind(x, gamma), ops.complex_p.bind(sigma, ops.mul(sigma, 0))
+    value = ops.real_p.bind(primitives.voigt_p.bind(zeta, width, order=0))
+    both = ops.and_p.bind(ops.eq(sigma, 0), ops.eq(gamma, 0))
+    return strong(ops.where(ops.and_p.bind(both, ops.eq(x, 0)), math.inf, value))
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
