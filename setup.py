@@ -9,7 +9,10 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
-NAMES = ("portable", "special", "rows", "planes", "products", "moves", "foreign", "runner")
+NAMES = (
+    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "foreign",
+    "runner",
+)  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"
 # The bits may not depend on the processor, so no product and sum become one instruction where it has one.

@@ -54,7 +54,7 @@ def _section(part: Part, results: Mapping[str, Any]) -> str:
 
 
 def _short(row: Row) -> str:
-    return row.name.rpartition(".")[2]
+    return row.name.rpartition(".")[2].partition(":")[0]
 
 
 def _line(row: Row, found: Mapping[str, float]) -> str:

@@ -14,7 +14,8 @@ class Row:
     """A function of the table.
 
     Attributes:
-      name: its full name below ``pullback``, such as ``scipy.sparse.linalg.spsolve``.
+      name: its full name below ``pullback``, such as ``scipy.sparse.linalg.spsolve``, and after a colon its method,
+        if several methods have rows.
       signature: the anchor's arguments that it takes, as they are written on the page.
       ours: from arrays of real numbers to an array: the function on a problem.
       theirs: the same by the anchor, of NumPy arrays.
@@ -23,6 +24,7 @@ class Row:
       timed: what is timed instead of ``ours`` and ``theirs``: a pair of functions of ``large``.
       peer: from nothing to a function of ``large`` by a JAX library, which is imported there; None if none has it.
       peer_name: the name of this function.
+      anchor_error: how precise the anchor's result is, where that is more than rounding.
       second: whether second derivatives are compared with differences; some loops within loops take minutes.
       note: what the page says of the row.
     """
@@ -36,6 +38,7 @@ class Row:
     timed: tuple[Function, Function] | None = None
     peer: Callable[[], Function] | None = None
     peer_name: str = ""
+    anchor_error: float = 0.0
     second: bool = True
     note: str = ""
 

@@ -14,13 +14,18 @@ ROWS = {row.name: row for part in PARTS for row in part.rows}
 LIMITS = {"value": 1e-11, "forward": 1e-6, "reverse": 1e-9, "second": 1e-5, "batch": 1e-11, "compiled": 1e-10}
 
 
+def limit(row: Row, column: str) -> float:
+    """The greatest error of a column; the values of some rows differ by what the anchor is imprecise."""
+    return max(LIMITS[column], row.anchor_error if column == "value" else 0.0)
+
+
 def test_the_page_has_the_recorded_results_of_every_row() -> None:
     results = recorded()
     assert sorted(results) == sorted(ROWS)
     assert PAGE.read_text(encoding="utf-8") == page(PARTS, results)
     for name, found in results.items():
         for column in COLUMNS:
-            assert found.get(column, 0.0) <= LIMITS[column], (name, column)
+            assert found.get(column, 0.0) <= limit(ROWS[name], column), (name, column)
         assert ("second" in found) == ROWS[name].second
 
 
@@ -31,4 +36,4 @@ def test_the_errors_are_small_here_too(name: str) -> None:
     with enable_x64():
         found = checks(row)
     for column, error in found.items():
-        assert error <= LIMITS[column], column
+        assert error <= limit(row, column), column

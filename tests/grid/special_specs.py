@@ -17,6 +17,8 @@ from pullback.primitives.special import exponential_integrals as integrals
 from pullback.primitives.special import gamma_functions as gammas
 from pullback.primitives.special import others as primitives
 from pullback.scipy import special as ours
+from pullback.scipy.special import elliptic_formulas as elliptic
+from pullback.scipy.special import inverses
 from tests.grid.specs import K, R, Sample, Spec, row
 from tests.helpers import EXHAUSTIVE
 
@@ -88,11 +90,27 @@ SPECIAL_PRIMITIVES: list[Spec] = [
     of(errors.wofz_p, special.wofz, (-2, 2), **COMPLEX),
     of(errors.wofz_derivative_p, by_differences(special.wofz), (-2, 2), params={"order": 1},
        **{**COMPLEX, "dtypes": "F", "tolerance": 64}),
+    of(errors.voigt_p, lambda z, s: special.wofz(z / s / 2**0.5) / s / (2 * np.pi) ** 0.5, (0.2, 2), (0.2, 2),
+       params={"order": 0}, **{**COMPLEX, "tolerance": 64}),
+    of(errors.voigt_profile_p, special.voigt_profile, (-3, 3), (0.2, 2), (0.2, 2), tolerance=16),
+    of(inverses.lambertw_p, lambda z, k: special.lambertw(z), (0.3, 2), (0, 0), **COMPLEX),
     of(errors.ndtri_p, special.ndtri, (0.01, 0.99)),
     of(errors.fresnel_s_p, lambda x: special.fresnel(x)[0], (-3, 3)),
     of(errors.fresnel_c_p, lambda x: special.fresnel(x)[1], (-3, 3)),
     of(errors.fresnel_turn_p, lambda x: np.sin(np.pi / 2 * x * x), (-2, 2), params={"quarters": 0}),
     of(errors.owens_t_p, special.owens_t, (-2, 2), (-2, 2), tolerance=16),
+    *(
+        of(getattr(elliptic, f"{name}_p"), getattr(special, name), *bounds, tolerance=8, **options)
+        for name, bounds, options in (
+            ("elliprf", [(0.1, 3)] * 3, {}), ("elliprg", [(0.1, 3)] * 3, {}),
+            ("elliprc", [(0.1, 3), (0.2, 3)], {"params": {"orders": (0, 0)}}),
+            ("elliprd", [(0.1, 3)] * 3, {"params": {"orders": (0, 0, 0)}}),
+            ("elliprj", [(0.1, 3)] * 4, {"params": {"orders": (0, 0, 0, 0)}, "second": EXHAUSTIVE}),
+            ("ellipk", [(-3, 0.9)], {}), ("ellipkm1", [(0.1, 3)], {}), ("ellipe", [(-3, 0.9)], {}),
+            ("ellipkinc", [(-4, 4), (-2, 0.9)], {}), ("ellipeinc", [(-4, 4), (-2, 0.9)], {}),
+        )
+    ),
+    of(elliptic.jacobi_am_p, lambda u, m: special.ellipj(u, m)[3], (-4, 4), (0.1, 0.9), tolerance=16),
     of(integrals.exp1_p, special.exp1, (0.1, 3)),
     of(integrals.expi_p, special.expi, (0.5, 4)),
     row(integrals.expn_p, wide(special.expn), K(np.array([1, 2, 5]), np.float32), R(2, 3, lo=0.1, hi=3),
@@ -155,6 +173,25 @@ SPECIAL: list[Spec] = [
     *(function(name, *TWO) for name in (
         "owens_t", "beta", "betaln", "gammainc", "gammaincc", "poch", "rel_entr", "kl_div", "boxcox", "boxcox1p",
     )),
+    *(
+        function(name, *(R(2, 3, lo=0.1, hi=3) if i == 0 else R(3, lo=0.1, hi=3) for i in range(count)), tolerance=8)
+        for name, count in (("elliprc", 2), ("elliprd", 3), ("elliprf", 3), ("elliprg", 3), ("elliprj", 4))
+    ),
+    *(
+        function(name, R(2, 3, lo=0.5, hi=4), R(3, lo=0.1, hi=0.9), tolerance=8)
+        for name in ("gammaincinv", "gammainccinv")
+    ),
+    *(
+        function(name, R(2, 3, lo=0.5, hi=4), R(3, lo=0.5, hi=4), R(3, lo=0.1, hi=0.9), tolerance=8)
+        for name in ("betaincinv", "betainccinv")
+    ),
+    function("voigt_profile", R(2, 3, lo=-3, hi=3), R(3, lo=0.2, hi=2), R(3, lo=0.2, hi=2), tolerance=16),
+    function("lambertw", R(2, 3, lo=0.2, hi=2), tolerance=8),
+    *(function(name, R(2, 3, lo=0.1, hi=0.9), tolerance=8) for name in ("ellipk", "ellipkm1", "ellipe")),
+    *(
+        function(name, R(2, 3, lo=-4, hi=4), R(3, lo=0.1, hi=0.9), tolerance=8)
+        for name in ("ellipkinc", "ellipeinc", "ellipj")
+    ),
     function("zeta", R(2, 3, lo=1.5, hi=4), R(3, lo=0.5, hi=2), tolerance=16),
     function("zeta", R(2, 3, lo=-3.5, hi=0.8), label="Riemann", dtypes="fd", tolerance=64, **WHOLE),
     function("betainc", R(2, 3, lo=0.5, hi=2), R(3, lo=0.5, hi=2), R(3, lo=0.2, hi=0.8), tolerance=16),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import scipy.special
 
 import pullback
 import pullback.numpy as pnp
-from pullback import grad, jacobian, jit, nn, random, vmap
+from pullback import grad, hessian, jacfwd, jacobian, jacrev, jit, jvp, masked_zeros, nn, random, vmap
 from pullback.core.config import enable_x64, override
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError, TracerIntegerConversionError
 from pullback.scipy import special
@@ -234,6 +235,22 @@ def test_logsumexp_of_axes() -> None:
     assert not nn.logsumexp(3.0).weak_type
 
 
+@pytest.mark.parametrize("function", [nn.silu, partial(nn.gelu, approximate=False)])
+def test_slopes_of_activations_are_accurate_in_eager_code(function: Any) -> None:
+    """They have rules of their own there."""
+    x = np.concatenate([np.linspace(-1, 12, 5001), np.linspace(-9, -3, 501)]).astype(np.float32)
+    wide = x.astype(np.float64)
+    if function is nn.silu:
+        exact = scipy.special.expit(wide) * (1 + wide * scipy.special.expit(-wide))
+    else:
+        exact = scipy.special.ndtr(wide) + wide * np.exp(-wide * wide / 2) / np.sqrt(2 * np.pi)
+    for count in (100, len(x)):  # by SciPy's functions, and by loops
+        ones = np.ones(count, np.float32)
+        slope = pullback.vjp(function, pnp.asarray(x[:count]))[1](ones)[0]
+        np.testing.assert_allclose(slope, exact[:count], 1e-6, 1e-7)
+    assert pullback.vjp(nn.silu, pnp.asarray(1 + 1j))[1](pnp.asarray(1 + 0j))[0].dtype.kind == "c"
+
+
 # Softmax -----------------------------------------------------------------------------------------------------------
 
 
@@ -248,10 +265,76 @@ def test_softmax_of_large_arrays(shape: tuple[int, ...], axis: int | None) -> No
         with override("eager_fusion", False):
             np.testing.assert_array_equal(got, function(x, axis))
         by_operations = vmap(partial(function, axis=axis))(x[None])[0]
-        np.testing.assert_array_equal(got, by_operations)
+        np.testing.assert_allclose(got, by_operations, 1e-6, 1e-12)
         edges = x.copy()
         edges.flat[[3, 700, 900]] = INF, -INF, NAN
-        np.testing.assert_array_equal(function(edges, axis), vmap(partial(function, axis=axis))(edges[None])[0])
+        by_operations = vmap(partial(function, axis=axis))(edges[None])[0]
+        np.testing.assert_allclose(function(edges, axis), by_operations, 1e-6, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax])
+def test_derivatives_of_softmax_of_large_arrays(function: Any, dtype: Any) -> None:
+    """Rows that are large are differentiated by one call of the module in C, whatever is done to the derivative."""
+    rng = np.random.default_rng(0)
+    with override("enable_x64", True):
+        x, t, weights = (pnp.asarray(rng.normal(size=(600, 500)).astype(dtype)) for _ in range(3))
+        wide = np.asarray(x, np.float64)
+        y = scipy.special.softmax(wide, -1)
+        dots = lambda a, b: np.sum(np.asarray(a, np.float64) * np.asarray(b), -1, keepdims=True)
+        if function is nn.softmax:
+            pushed, pulled = y * (t - dots(y, t)), y * (t - dots(y, t))
+        else:
+            pushed, pulled = t - dots(y, t), t - y * dots(np.ones_like(y), t)
+        out, linear = pullback.linearize(function, x)
+        pull = lambda ct: pullback.vjp(function, x)[1](ct)[0]
+        bound = 3e-5 if dtype == np.float32 else 1e-12
+        both = pnp.stack([t, 2 * t])
+        for found, expected in (
+            (out, np.log(y) if function is nn.log_softmax else y), (pullback.jvp(function, (x,), (t,))[1], pushed),
+            (linear(t), pushed), (pull(t), pulled), (vmap(linear)(both)[1], 2 * pushed), (jit(linear)(t), pushed),
+            (vmap(pull)(both)[1], 2 * pulled), (pullback.jvp(linear, (t,), (t,))[1], pushed),
+            (grad(lambda t: (linear(t) * t).sum())(t), pushed + pulled),
+            (grad(lambda ct: (pull(ct) * ct).sum())(t), pushed + pulled),
+        ):  # fmt: skip
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, bound, bound)
+        product = lambda f: grad(lambda x: (grad(lambda x: (f(x) ** 2 * weights).sum())(x) * t).sum())
+        np.testing.assert_allclose(product(function)(x), jit(product(function))(x), 100 * bound, 100 * bound)
+
+
+def test_a_derivative_of_softmax_is_one_operation() -> None:
+    x = pnp.asarray(np.random.default_rng(0).normal(size=(600, 500)).astype(np.float32))
+    for function, name in ((nn.softmax, "softmax_slope"), (nn.log_softmax, "log_softmax_slope")):
+        program = pullback.make_jaxpr(pullback.linearize(function, x)[1])(x)
+        assert [str(equation.primitive) for equation in program.eqns] == [name]
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (600, 500)])
+@pytest.mark.parametrize("f", [nn.gelu, nn.softmax, nn.log_softmax, partial(nn.softmax, axis=None)])
+def test_derivatives_of_eager_code_are_those_of_programs(f: Any, shape: tuple[int, ...]) -> None:
+    x, w = (pnp.asarray(np.random.default_rng(seed).standard_normal(shape), np.float32) for seed in range(2))
+    total = lambda x: pnp.sum(w * f(x))
+    for of in (grad(total), lambda x: jvp(f, (x,), (w,))[1], vmap(grad(lambda x: f(x)[..., :1].sum()))):
+        np.testing.assert_allclose(of(x), jit(of)(x), 2e-5, 1e-5)
+    if x.size < 100:
+        steep = lambda x: pnp.sum(grad(total)(x) ** 2)
+        for of in (hessian(total), jacfwd(f), jacrev(f), grad(steep)):
+            np.testing.assert_allclose(of(x), jit(of)(x), 1e-4, 1e-5)
+        with masked_zeros():
+            np.testing.assert_allclose(grad(total)(x), jit(grad(total))(x), 1e-5, 1e-6)
+
+
+def test_the_backward_pass_of_gelu_keeps_its_operand_alone() -> None:
+    x = pnp.asarray(np.random.default_rng(0).standard_normal((1000, 1000)), np.float32)
+    step = grad(lambda x: pnp.sum(nn.gelu(x)))
+    np.asarray(step(x))
+    tracemalloc.start()
+    try:
+        np.asarray(step(x))
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * x.nbytes  # the result, and blocks
+    finally:
+        tracemalloc.stop()
 
 
 def test_softmax_of_large_numbers() -> None:

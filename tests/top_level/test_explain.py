@@ -146,7 +146,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.main(["explain", "keyerror"]) == 2
     assert capsys.readouterr().err.endswith(" explain: KeyError is an error of Python.\n")
     assert commands.main(["explain", "AttributeError"]) == 2
-    of_this_kind = "Errors of Pullback that are of this kind: MissingCustomRuleError, MissingMethodError.\n"
+    names = "MissingCustomRuleError, MissingMethodError, UnsupportedAttributeError"
+    of_this_kind = f"Errors of Pullback that are of this kind: {names}.\n"
     assert capsys.readouterr().err.endswith(f": AttributeError is an error of Python. {of_this_kind}")
     assert commands.main(["explain", "zzz"]) == 2
     assert capsys.readouterr().err.endswith("Without a name, this command lists them.\n")

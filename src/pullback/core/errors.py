@@ -17,6 +17,7 @@ PullbackError
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
+│   └── DegenerateSolutionError (ValueError)   a solution of an optimisation problem that has no derivative
 ├── CustomRuleError (TypeError)              a user's rule whose result has the wrong form or type
 │   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that must be an argument
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were defined
@@ -44,6 +45,7 @@ PullbackError
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
+│   ├── UnsupportedAttributeError (AttributeError)   an attribute of NumPy's arrays that makes no sense here
 │   └── UnsupportedSwitchError (ValueError)     a switch of JAX's that cannot be set to this value
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 │   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
@@ -52,6 +54,7 @@ PullbackError
 ├── ShardMapError (TypeError, ValueError)    specs and shards that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
 │   ├── ShardingTypeError                    operands whose shardings do not say that of the result
+│   │   └── UnreducedOperandError (NotImplementedError)   terms of a sum, and an operation that is not linear in them
 │   ├── LayoutError (NotImplementedError)    a memory layout that arrays do not support
 │   ├── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 │   └── PartitioningError                    a partition or a sharding rule of custom_partitioning that does not fit
@@ -331,6 +334,10 @@ class UnsupportedArgumentError(PullbackError, NotImplementedError):
     """An option of a NumPy function that Pullback does not have, such as ``out=``: arrays are immutable."""
 
 
+class UnsupportedAttributeError(UnsupportedArgumentError, AttributeError):
+    """An attribute of NumPy's arrays that arrays here do not have; ``hasattr`` says that it is not there."""
+
+
 class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
     """A switch of JAX's configuration was set to a value that Pullback does not support."""
 
@@ -371,6 +378,10 @@ class ShardingError(PullbackError, TypeError, ValueError):
 
 class ShardingTypeError(ShardingError):
     """An operation on arrays whose types have shardings that do not say the sharding of the result."""
+
+
+class UnreducedOperandError(ShardingTypeError, NotImplementedError):
+    """An operation on an unreduced array, whose terms are on the devices, that is not linear in it."""
 
 
 class LayoutError(ShardingError, NotImplementedError):

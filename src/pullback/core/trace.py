@@ -257,14 +257,13 @@ class Trace(TraceNames):
       quick: whether operations on concrete arrays may bypass the trace, as no trace here or among the parents records
         or watches them. An eager trace is not quick while the thread debugs NaNs, for example.
       live: whether the transformation that made the trace is still running.
-      is_bottom: whether the trace has no parent.
+      is_bottom, differentiates: whether the trace has no parent, and whether it applies derivative rules to primals.
       runs_again: whether the backward pass runs the traced function a second time.
     """
 
     __slots__ = ("__weakref__", "eager", "function", "live", "parent", "quick")
     transformation = "a transformation"
-    is_bottom = False
-    runs_again = False
+    is_bottom = runs_again = differentiates = False
 
     parent: Trace
     eager: bool

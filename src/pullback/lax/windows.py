@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -72,6 +73,18 @@ def _as_discrete(number: float, dtype: np.dtype[Any]) -> Any:
     return dtype.type(number) if number == dtype.type(number) else number
 
 
+_LEAF = tree.flatten(0)[1]
+_recognised: dict[tuple[Any, np.dtype[Any]], Primitive | None] = {}
+"""What public functions of the library are, on scalars of a dtype: users' functions may do something else each time."""
+
+
+def _is_public(function: Any) -> bool:
+    """Whether a function is one of ``lax`` or ``numpy`` of this library."""
+    name = getattr(function, "__name__", None)
+    modules = [sys.modules.get(f"pullback.{room}") for room in ("lax", "numpy")]
+    return type(name) is str and any(vars(m).get(name) is function for m in modules if m is not None)
+
+
 class _Reduction:
     """The checked arguments of a reduction by a user's function.
 
@@ -97,7 +110,7 @@ class _Reduction:
         if len({x.shape for x in self.xs}) > 1:
             shown = ", ".join(str(x.shape) for x in self.xs)
             raise ShapeError(f"{self.name}: all operands must have one shape, got {shown}")
-        self.known = self._recognised()
+        self.known = self._recognised_at_once()
         self.starts = [self._start(name, start, x) for x, start in zip(self.xs, first_leaves)]
 
     def _start(self, name: str, start: Any, x: Any) -> Any:
@@ -114,6 +127,15 @@ class _Reduction:
                 f"{dtypes.short_name(start.dtype)}"
             )
         return ops.convert_element_type(start, x.dtype)
+
+    def _recognised_at_once(self) -> Primitive | None:
+        """Return what :meth:`_recognised` does; remember it for a function of this library and one operand."""
+        key = (self.computation, self.xs[0].dtype) if self.treedef == _LEAF and _is_public(self.computation) else None
+        if key is None:
+            return self._recognised()
+        if key not in _recognised:
+            _recognised[key] = self._recognised()
+        return _recognised[key]
 
     def _recognised(self) -> Primitive | None:
         """Trace and check the user's function, and recognise the primitive that it consists of.

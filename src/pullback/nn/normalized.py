@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -21,7 +22,12 @@ from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import LARGE, Array, ArrayLike
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
+from pullback.core.linear import LinearTracer
+from pullback.core.trace import Primitive, state
+from pullback.core.traits import Cost
+from pullback.core.types import ZERO
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import axis_index, inexact_operand, named, strong
 from pullback.numpy.reductions import all_axes, boolean_mask, count_of
@@ -30,6 +36,7 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import host_fused
+from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.programs.placement import constrained
 
 Positions = tuple[int, ...]
@@ -207,7 +214,7 @@ def _log_softmax_by_operations(x: Any, *, axes: Positions) -> Any:
 
 def _host_softmax(x: Any, *, axes: Positions) -> Any:
     if x.size >= LARGE:
-        return native.of_rows("softmax", x, axes)
+        return native.of_rows("softmax", x, axes=axes)
     exponentials = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     out = exponentials if x.ndim else None  # in place, for new memory takes as long as the sum
     exponentials = np.exp(exponentials, out=out)
@@ -216,7 +223,7 @@ def _host_softmax(x: Any, *, axes: Positions) -> Any:
 
 def _host_log_softmax(x: Any, *, axes: Positions) -> Any:
     if x.size >= LARGE:
-        return native.of_rows("log_softmax", x, axes)
+        return native.of_rows("log_softmax", x, axes=axes)
     shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     return np.subtract(shifted, np.log(_host_sum(np.exp(shifted), axes)), out=shifted if x.ndim else None)
 
@@ -229,10 +236,73 @@ def _are_rows(x: Any, *, axes: Positions) -> bool:
     return native.are_rows(x.shape, axes)
 
 
-_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows)
+def _softmax_slope(out: Any, t: Any, *, axes: Positions) -> Any:
+    return ops.mul(out, ops.sub(t, _sum(ops.mul(out, t), axes)))
+
+
+def _log_softmax_slope(out: Any, t: Any, *, axes: Positions) -> Any:
+    return ops.sub(t, _sum(ops.mul(ops.exp(out), t), axes))
+
+
+def _log_softmax_pull(out: Any, ct: Any, *, axes: Positions) -> Any:
+    return ops.sub(ct, ops.mul(ops.exp(out), _sum(ct, axes)))
+
+
+def _of_large_rows(name: str, formula: Callable[..., Any]) -> tuple[Primitive, Callable[..., Any]]:
+    """Make a function that is linear in the second of two arrays, and one call of the module where rows are large.
+
+    Args:
+      name: that of the loop.
+      formula: ``formula(out, t, axes=axes)``, the function composed of other operations.
+
+    Returns:
+      The operation, which lacks its transpose, and the function.
+    """
+    p = Primitive(name, cost=Cost.SIMPLE)
+    p.host_rule = partial(native.of_rows, name)
+    p.decomposition(formula)
+    p.abstract_eval(lambda out, t, *, axes: t)
+
+    def function(out: Any, t: Any, *, axes: Positions) -> Any:
+        is_now = state.trace.quick and is_here(out) and (is_here(t) or type(t) is LinearTracer)
+        is_large = is_now and out.size >= LARGE and out.aval.dtype == t.aval.dtype and out.shape == t.shape
+        return (p.bind if is_large and _are_rows(out, axes=axes) else formula)(out, t, axes=axes)
+
+    @p.batch
+    def batch(axis: Any, args: Any, dims: Any, *, axes: Positions) -> Any:
+        args = [
+            shapes.expand_dims(x, (0,)) if d is None else pnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
+        ]
+        return formula(*args, axes=tuple([i + 1 for i in axes])), 0
+
+    @p.jvp
+    def rule(primals: Any, tangents: Any, *, axes: Positions) -> Any:
+        tangents = [pnp.zeros_like(x) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
+        return jvp(partial(formula, axes=axes), tuple(primals), tuple(tangents))
+
+    return p, function
+
+
+def _transposes(p: Primitive, function: Callable[..., Any]) -> None:
+    """Declare that ``function`` is the transpose of an operation of :func:`_of_large_rows`."""
+    p.transpose(lambda ct, out, t, *, axes: (None, function(out, ct, axes=axes)), linear_in=(1,))
+
+
+_softmax_slope_p, _softmax_tangent = _of_large_rows("softmax_slope", _softmax_slope)
+_log_softmax_slope_p, _log_softmax_tangent = _of_large_rows("log_softmax_slope", _log_softmax_slope)
+_log_softmax_pull_p, _log_softmax_cotangent = _of_large_rows("log_softmax_pull", _log_softmax_pull)
+_transposes(_softmax_slope_p, _softmax_tangent)
+_transposes(_log_softmax_slope_p, _log_softmax_cotangent)
+_transposes(_log_softmax_pull_p, _log_softmax_tangent)
+
+_softmax = host_fused(
+    "softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows,
+    jvp=lambda t, x, ans, axes: _softmax_tangent(ans, t, axes=axes),
+)  # fmt: skip
 _log_softmax = host_fused(
-    "log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, large=LARGE, fused=_are_rows
-)
+    "log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations, large=LARGE, fused=_are_rows,
+    jvp=lambda t, x, ans, axes: _log_softmax_tangent(ans, t, axes=axes),
+)  # fmt: skip
 
 
 def _is_usual(x: Any) -> bool:

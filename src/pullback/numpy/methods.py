@@ -38,7 +38,7 @@ from pullback.core.errors import (
     ScalarError,
     ShapeError,
     TruthValueError,
-    UnsupportedArgumentError,
+    UnsupportedAttributeError,
 )
 from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer
@@ -286,9 +286,9 @@ class Methods:
         """Not supported, since NumPy's iterator writes to the array: iterate over ``x.flatten()``.
 
         Raises:
-          UnsupportedArgumentError: always (a NotImplementedError).
+          UnsupportedAttributeError: always (a NotImplementedError and an AttributeError).
         """
-        raise UnsupportedArgumentError("arrays have no attribute flat, because they are immutable; use x.flatten()")
+        raise UnsupportedAttributeError("arrays have no attribute flat, because they are immutable; use x.flatten()")
 
     def block_until_ready(self) -> Any:
         """The array, once it is computed."""

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, shape_of
 from pullback.core.elsewhere import is_here
-from pullback.core.trace import Primitive, RuleKind, state
+from pullback.core.trace import Primitive, RuleKind, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.arrays import shapes
@@ -132,34 +132,51 @@ def elementwise(
 def host_fused(
     name: str,
     *,
-    host: Callable[..., Any],
+    host: Callable[..., Any] | None,
     otherwise: Callable[..., Any],
     results: int = 1,
     large: float = math.inf,
     fused: Callable[..., bool] | None = None,
+    jvp: JVP | None = None,
 ) -> Callable[..., Any]:
     """Make a function of one array that is a single NumPy call in eager evaluation, and several operations in traces.
 
     Args:
       name: the name in errors.
-      host: the NumPy function, which takes an array and the parameters.
+      host: the NumPy function, which takes an array and the parameters; None if ``jvp`` is all that is special.
       otherwise: the same function, composed of other operations.
       results: the number of results.
       large: the least elements of arrays that are evaluated by several operations too, which fuse by themselves.
       fused: ``fused(x, **params)`` returns whether a large array is nevertheless evaluated by ``host``.
+      jvp: ``jvp(t, x, ans, **params) -> tangent``, by which the outermost derivative of eager code is computed in fewer
+        passes than those of the operations.
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
     p.decomposition_rule = otherwise
+    if jvp is not None:
+
+        @p.jvp
+        def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+            ans = function(*primals, **params)
+            return ans, jvp(*tangents, *primals, ans, **params)
 
     def function(x: Any, **params: Any) -> Any:
-        if not state.trace.quick or not is_here(x):
+        if not state.trace.quick:
             return otherwise(x, **params)
-        if x.size < large or (fused is not None and fused(x, **params)):
-            return p.bind(x, **params)
-        return otherwise(x, **params)
+        if is_here(x):
+            fits = host is not None and (x.size < large or (fused is not None and fused(x, **params)))
+        else:
+            fits = jvp is not None and _is_differentiated_here(x)
+        return p.bind(x, **params) if fits else otherwise(x, **params)
 
     return function
+
+
+def _is_differentiated_here(x: Any) -> bool:
+    """Whether ``x`` is a tracer of the innermost trace, which differentiates operations on the host's arrays."""
+    trace = state.trace
+    return trace.differentiates and isinstance(x, Tracer) and x._trace is trace and is_here(x.primal)  # type: ignore[attr-defined]
 
 
 def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:

@@ -50,12 +50,14 @@ def compiled_from(
     primitive.host_rule = rule
 
 
-def compiled(primitive: Primitive, host: Rule, values: Any, params: dict[str, Any]) -> Any:
-    """Compile and run an operation on ``values``; if the compiler fails, evaluate it by the NumPy rule ``host``."""
+def compiled(primitive: Primitive, host: Rule | None, values: Any, params: dict[str, Any]) -> Any:
+    """Compile and run an operation on ``values``; if the compiler fails, evaluate it by the rule ``host``, if any."""
     from pullback.backends.compiler.one_operation import evaluate
 
     try:
         out = evaluate(primitive, [ArrayImpl(x) if hasattr(x, "dtype") else x for x in values], params)
     except BackendError:
+        if host is None:
+            raise
         return host(*values, **params)
     return [x._value for x in out] if primitive.multiple_results else out._value

@@ -263,6 +263,23 @@ def test_columns_are_reduced(shape: tuple[int, int, int], dtype: Any) -> None:
     np.testing.assert_allclose(product, x.astype(np.longdouble).prod(1), 40 * tolerance)
 
 
+@pytest.mark.parametrize("rows", [5, 32, 70])
+def test_sums_of_columns_are_the_same_however_many_columns_and_rows_a_part_has(rows: int) -> None:
+    x, y = np.random.default_rng(3).standard_normal((2, rows, 300)).astype(np.float32)
+    products = x * y
+    expected = np.zeros((-(-rows // native.STACK), 300), np.float32)
+    for i in range(len(expected)):
+        expected[i] = products[native.STACK * i]
+        for row in products[native.STACK * i + 1 : native.STACK * (i + 1)]:
+            expected[i] += row
+    total = native.reduce_columns("sum", expected[None])[0]
+    for block in (16, 64, 1 << 10, 1 << 12, 1 << 16):  # from parts of a row to several pieces
+        with small_blocks(block=block):
+            for columns in (7, 100, 300):
+                a, b = (pending.hold(ArrayImpl(v[:, :columns].copy(), False)) for v in (x, y))
+                np.testing.assert_array_equal((a * b).sum(0), total[:columns])
+
+
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (0, 2), (1, 3), (0, 1, 3), (0, 1, 2, 3), ()])
 def test_any_axes_are_reduced(axes: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal((3, 5, 4, 6)).astype(np.float32)
@@ -282,6 +299,39 @@ def test_reductions_of_what_is_not_finite(position: int, value: float) -> None:
     for kind, ufunc in (("sum", np.add), ("product", np.multiply), ("largest", np.maximum), ("least", np.minimum)):
         np.testing.assert_array_equal(native.reduce_rows(kind, x), ufunc.reduce(x, 1))
         np.testing.assert_array_equal(native.reduce_columns(kind, x.T.copy()[None])[0], ufunc.reduce(x, 1))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_sum_of_products_rounds_as_that_of_their_array(dtype: Any) -> None:
+    x, y = np.random.default_rng(2).standard_normal((2, 3, 1777)).astype(dtype)
+    np.testing.assert_array_equal(native.reduce_rows("sum", x, y), native.reduce_rows("sum", x * y))
+    with small_blocks():
+        a, b = (pending.hold(ArrayImpl(v, False)) for v in (x, y))
+        for found, expected in (
+            ((a * b).sum(1), x * y), (((a + 1) * b).sum(1), (x + 1) * y), ((a * a).sum(1), x * x),
+            ((a * b[:, :1]).sum(1), x * y[:, :1]), ((a * b[0]).sum(1), x * y[0]),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(found, native.reduce_rows("sum", expected.astype(dtype)))
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 63, 500, 512, 513, 1000, 1536, 70_000])
+def test_each_element_of_a_row_is_reduced_once(size: int) -> None:
+    x = np.random.default_rng(size).integers(-4, 5, (2, size)).astype(np.float32)
+    for kind, ufunc in (("sum", np.add), ("largest", np.maximum), ("least", np.minimum)):
+        np.testing.assert_array_equal(native.reduce_rows(kind, x), ufunc.reduce(x, 1))
+        np.testing.assert_array_equal(native.reduce_columns(kind, x.T.copy()[None])[0], ufunc.reduce(x, 1))
+    for position in range(0, size, 7):
+        y = np.ones_like(x)
+        y[:, position] = 3
+        np.testing.assert_array_equal(native.reduce_rows("product", y), 3)
+
+
+def test_the_first_nan_of_a_row_is_its_extreme() -> None:
+    x = np.ones((1, 2000), np.float32)
+    for i, bits in ((1400, 0x7FC00002), (300, 0xFFC00001), (301, 0x7FC00003)):  # of which the first has a sign
+        x[0, i] = np.uint32(bits).view(np.float32)
+    for kind in ("largest", "least"):
+        assert native.reduce_rows(kind, x).view(np.uint32) == 0xFFC00001
 
 
 def test_blocks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +423,7 @@ def test_pieces_are_folded_as_rows_are_reduced(
     kind: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = np.random.default_rng(1).uniform(0.9, 1.1, shape).astype(np.float32)
-    folded = native.loops.fold(native.own.loop(f"{kind} f"), x, native.PIECE)
+    folded = native.loops.fold(native.own.loop(f"{kind} f"), x)
     monkeypatch.setattr(native, "FOLDED", 0)
     np.testing.assert_array_equal(folded, native.reduce_rows(kind, x))
 
@@ -381,15 +431,10 @@ def test_pieces_are_folded_as_rows_are_reduced(
 def test_wrong_folds_are_errors() -> None:
     total, stacked = native.own.loop("sum f"), native.own.loop("stacked sum f")
     x = np.ones((4, 6), np.float32)
-    for loop, pieces, piece in (
-        (stacked, x, 4),
-        (total, x[:, :3], 4),
-        (total, x[0], 4),
-        (total, x[:, :0], 4),
-        (total, x, 1),
-    ):
+    product = native.own.loop("dot f")
+    for loop, pieces in ((stacked, x), (product, x), (total, x[:, :3]), (total, x[0]), (total, x[:, :0])):
         with pytest.raises(ValueError, match="expected a reduction"):
-            native.loops.fold(loop, pieces, piece)
+            native.loops.fold(loop, pieces)
 
 
 # Wrong calls ---------------------------------------------------------------------------------------------------------
@@ -413,6 +458,10 @@ def test_wrong_calls_are_errors() -> None:
         ((2, 3), [x, (np.empty((2, 1)), 2, 3)], [(loops.own("stacked sum d"), (0, 1))]),
         ((2, 3), [x, out], [(total, (0, 1))]),
         ((2, 3), [x.T.copy().T, (np.empty((2, 1)), 2, 4)], [(total, (0, 1))]),
+        ((2, 3), [x, x.T.copy().T, (np.empty((2, 1)), 2, 4)], [(loops.own("dot d"), (0, 1, 2))]),
+        ((2, 3), [x, (np.empty((2, 1)), 2, 4)], [(loops.own("dot d"), (0, 1))]),
+        ((2, 3), [x, (np.empty((2, 1)), 2, 4)], [(total, (0, 0, 1))]),
+        ((2, 3), [x, (np.empty((2, 1)), 2, 1 << 20)], [(total, (0, 1))]),
         ((2, 2, 3), [np.ones((1, 2, 3)), (np.empty((2, 2, 1)), 2, 3)], [(total, (0, 1))]),
         ((2, 2, 3), [x, out], [(add, (0, 0, 1))]),
         ((1, 2, 3), [x.T.copy().T, out], [(add, (0, 0, 1))]),

@@ -78,3 +78,16 @@ def test_floats_that_no_integer_holds() -> None:
     high, low = 2**31 - 1, -(2**31)
     np.testing.assert_array_equal(out, [high, low, 0, high, 2, -2, high])
     np.testing.assert_array_equal(inside, [2, -2])
+
+
+@pytest.mark.parametrize("size", [100, 1 << 15, 600_000])
+def test_casts_to_bfloat16_and_back_have_the_bits_of_numpys(size: int) -> None:
+    bits = np.random.default_rng(0).integers(0, 2**32, size, np.uint32)
+    bits[:8] = 0x7F800001, 0xFFFFFFFF, 0x7F7FFFFF, 0x7F800000, 0x80000000, 1, 0x00018000, 0x00008000
+    singles, narrow = bits.view(np.float32), bits.astype(np.uint16).view("bfloat16")
+    for x, dtype in ((singles, narrow.dtype), (narrow, singles.dtype), (singles[::2], narrow.dtype)):
+        with np.errstate(invalid="ignore"):
+            expected = x.astype(dtype)
+            got = rules.convert(x, new_dtype=dtype)
+        assert got.dtype == dtype
+        assert got.tobytes() == expected.tobytes()

@@ -494,6 +494,21 @@ def test_lax_gives_what_it_documents() -> None:
     assert np.abs(lower).max() <= 1
 
 
+@pytest.mark.parametrize("count", [5, 31, 32, 100])
+def test_many_pivots_are_a_permutation(count: int) -> None:
+    pivots = np.random.default_rng(0).integers(np.arange(count), 110)
+    rows = list(range(110))
+    for i, j in enumerate(pivots):
+        rows[i], rows[j] = rows[j], rows[i]
+    found = lax.linalg.lu_pivots_to_permutation(jnp.asarray(pivots, np.int32), 110)
+    np.testing.assert_array_equal(found, rows)
+
+
+def test_pivots_outside_of_the_matrix_are_refused() -> None:
+    with pytest.raises(IndexError):
+        lax.linalg.lu_pivots_to_permutation(jnp.full(40, 40), 40)
+
+
 # Compiled programs -------------------------------------------------------------------------------------------------
 
 

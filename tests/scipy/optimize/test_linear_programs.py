@@ -103,7 +103,7 @@ DEGENERATE: list[tuple[int, str, Any]] = [
     (2, "gradients of the constraints that hold with equality are linearly dependent",
      lambda b: optimize.linprog(COST, A_eq=np.ones((2, 2)), b_eq=jnp.ones(2) + b)),
     (3, "the solution is not unique", lambda b: optimize.linprog(COST, ONES, jnp.ones(1) + b)),
-    (4, "no solution was found", lambda b: optimize.linprog(COST, ONES, -jnp.ones(1) + b)),
+    (4, "no point that satisfies the optimality conditions", lambda b: optimize.linprog(COST, ONES, -jnp.ones(1) + b)),
 ]  # fmt: skip
 
 

@@ -86,6 +86,29 @@ def test_many_numbers_are_not_kept() -> None:
     assert len(call_operands.numbers) <= call_operands._MOST_NUMBERS
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_numbers_that_come_once_are_converted_as_numpy_does(x64: bool) -> None:
+    """Each is the first of its kind in one call, and known in the next."""
+    same = jit(lambda y: y + 0 if jnp.issubdtype(jnp.result_type(y), jnp.integer) else y * 1)
+    floats = [0.1, -0.0, 1e-45, 3e-39, 16777217.0, 3.4028235e38, 1e39, -1e300, np.inf, np.nan]
+    wide = [1e-310, 5e-324]
+    integers = [0, -1, 2**31 - 1, -(2**31)]
+    with pullback.enable_x64(x64), np.errstate(over="ignore"):
+        for x in [*floats, *(wide if x64 else []), *integers, *([2**63 - 1, -(2**63)] if x64 else []), True, 1 + 0.1j]:
+            kind = jnp.asarray(x).dtype
+            if x is not True:
+                for _ in range(3):
+                    found = np.asarray(same(x))
+                    assert found.dtype == kind
+                    assert found.tobytes() == np.asarray(x, kind).tobytes() or x != x
+            if type(x) is float:
+                for scalar in (np.float32(x), np.float64(x), np.float16(x)):
+                    assert np.asarray(same(scalar)).tobytes() == np.asarray(jnp.asarray(scalar)).tobytes() or x != x
+        same(5)
+        with pytest.raises(OverflowError):
+            same(2**63 if x64 else 2**31)
+
+
 def test_switches_count() -> None:
     f = jit(lambda y: jnp.asarray(y) / 3)
     for _ in range(3):

@@ -182,7 +182,9 @@ class Backend(Protocol):
             the value's memory.
         """
 
-    def to_device(self, aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.ndarray[Any, Any]], Buffer]:
+    def to_device(
+        self, aval: ShapedArray, device: Device, copy: bool
+    ) -> Callable[[np.ndarray[Any, Any] | complex], Buffer]:
         """Return a function that puts NumPy arrays of one type on a device, for programs to read.
 
         Args:

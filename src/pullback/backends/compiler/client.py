@@ -485,8 +485,11 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
     return lib.put(aval, on.sharding, [stored], [on.raw], *how, enable_x64=True)
 
 
-def to_device(aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.ndarray[Any, Any]], Buffer]:
-    """Return a function that puts NumPy arrays of one type on a device, for programs to read.
+_WIDE = {np.dtype(kind) for kind in ("int64", "uint64", "float64", "complex128")}
+
+
+def to_device(aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.ndarray[Any, Any] | complex], Buffer]:
+    """Return a function that puts NumPy arrays of one type, or Python's numbers, on a device, for programs to read.
 
     Args:
       aval: the type, of a dtype that devices store as it is.
@@ -495,13 +498,14 @@ def to_device(aval: ShapedArray, device: Device, copy: bool) -> Callable[[np.nda
     """
     put = library().put
     how = (True, True, library().snapshot) if copy else (True,)
+    wide = aval.dtype in _WIDE  # what the runtime makes of a number of Python's
 
-    def moved(value: np.ndarray[Any, Any]) -> Buffer:
+    def moved(value: np.ndarray[Any, Any] | complex) -> Buffer:
         on = device.bound or bound(device)
         if transfers.watchers and not device.is_host:
             with transfers.watched("host_to_device", aval.shape, aval.dtype, None, device):
-                return put(aval, on.sharding_for_programs, [value], [on.raw], *how, enable_x64=True)
-        return put(aval, on.sharding_for_programs, [value], [on.raw], *how, enable_x64=True)
+                return put(aval, on.sharding_for_programs, [value], [on.raw], *how, enable_x64=wide)
+        return put(aval, on.sharding_for_programs, [value], [on.raw], *how, enable_x64=wide)
 
     return moved
 

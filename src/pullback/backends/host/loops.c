@@ -23,15 +23,9 @@
 
 typedef void Loop(char **arguments, npy_intp const *count, npy_intp const *strides, void *data);
 
-/* Reduces each piece of each row of a block to one element, or each piece of each column; elements of a row are side by
-   side, in operand and result. The strides are those from a row to the next. */
-typedef void Reduction(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, char *result,
-                       npy_intp result_stride);
-
 enum {
     MOST_OPERANDS = 4,
     ALIGNMENT = 64, /* of buffers, in bytes */
-    LANES = 32,     /* of a reduction */
     MOST_RANGES = 64, /* into which the blocks of a job are divided */
     TAKEN = 1 << 15, /* bytes of elements that a thread takes at once, in blocks */
     SPINS = 4000,   /* how often a thread looks for the next job before it lets others have its core: for 70 us on an AMD EPYC */
@@ -80,6 +74,7 @@ typedef struct Job {
     int step_count, value_count, ndim;
     npy_intp groups, group, rows, columns; /* of the arrays: rows are in groups of equal size */
     npy_intp block_rows, block_columns;    /* of a block */
+    npy_intp rows_at_once;                 /* of a block, for which a thread has buffers: all, or parts of pieces */
     npy_intp stretch;                      /* the rows that are divided: all, or a group, if its columns are reduced */
     npy_intp blocks_of_a_row, blocks_of_a_stretch;
 } Job;
@@ -272,60 +267,15 @@ UNARY(copy_8, uint64_t, uint64_t, x)
 CASTS_TO(f, float)
 CASTS_TO(d, double)
 
-/* Reductions of the columns of a block, row by row. ----------------------------------------------------------------- */
+/* bfloat16 is the upper half of a float, rounded to the nearest, halves to even. NaN keeps only its sign. */
+INLINE uint16_t bfloat16_of(uint32_t bits) {
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = (bits >> 16 & 0x8000) | 0x7fc0;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+}
+UNARY(bfloat16_from_f, bits_f, uint16_t, bfloat16_of(x))
+UNARY(f_from_bfloat16, uint16_t, bits_f, (uint32_t)x << 16)
 
-/* A piece is reduced by as many chains of results as there are LANES, in whatever width the processor has vectors, and
-   the chains are combined in halves. So the bits depend on the number of elements alone. */
-#define REDUCTION(name, type, start, combined)                                                              \
-    WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
-                          char *result, npy_intp result_stride) {                                            \
-        for (npy_intp r = 0; r < rows; r++) {                                                               \
-            type *out = (type *)(result + r * result_stride);                                               \
-            for (npy_intp first = 0; first < columns; first += piece) {                                     \
-                const type *x = (const type *)(data + r * stride) + first;                                  \
-                npy_intp n = columns - first < piece ? columns - first : piece, i = 0;                      \
-                type a, b;                                                                                  \
-                if (n >= LANES) {                                                                           \
-                    type lanes[LANES];                                                                      \
-                    for (int l = 0; l < LANES; l++) lanes[l] = x[l];                                        \
-                    for (i = LANES; i + LANES <= n; i += LANES)                                             \
-                        for (int l = 0; l < LANES; l++) { a = lanes[l]; b = x[i + l]; lanes[l] = combined; } \
-                    for (int half = LANES / 2; half; half /= 2)                                             \
-                        for (int l = 0; l < half; l++) { a = lanes[l]; b = lanes[l + half]; lanes[l] = combined; } \
-                    a = lanes[0];                                                                           \
-                } else {                                                                                    \
-                    a = start;                                                                              \
-                }                                                                                           \
-                for (; i < n; i++) { b = x[i]; a = combined; }                                              \
-                *out++ = a;                                                                                 \
-            }                                                                                               \
-        }                                                                                                   \
-    }
-/* A piece of a column is reduced from its first element to its last, and a row of them at once. */
-#define STACKED(name, type, combined)                                                                       \
-    WIDE static void name(const char *data, npy_intp stride, npy_intp rows, npy_intp columns, npy_intp piece, \
-                          char *result, npy_intp result_stride) {                                           \
-        for (npy_intp first = 0; first < rows; first += piece, result += result_stride) {                   \
-            npy_intp end = rows - first < piece ? rows : first + piece;                                     \
-            type *restrict out = (type *)result;                                                            \
-            memcpy(out, data + first * stride, columns * sizeof(type));                                     \
-            for (npy_intp r = first + 1; r < end; r++) {                                                    \
-                const type *restrict x = (const type *)(data + r * stride);                                 \
-                for (npy_intp i = 0; i < columns; i++) { const type a = out[i], b = x[i]; out[i] = combined; } \
-            }                                                                                               \
-        }                                                                                                   \
-    }
-#define REDUCTIONS(name, type, start, combined)                                                             \
-    REDUCTION(name, type, start, combined)                                                                  \
-    STACKED(stacked_##name, type, combined)
-REDUCTIONS(sum_f, float, 0, a + b)
-REDUCTIONS(sum_d, double, 0, a + b)
-REDUCTIONS(product_f, float, 1, a * b)
-REDUCTIONS(product_d, double, 1, a * b)
-REDUCTIONS(largest_f, float, -INFINITY, ((a > b) | (a != a)) ? a : b)
-REDUCTIONS(largest_d, double, -INFINITY, ((a > b) | (a != a)) ? a : b)
-REDUCTIONS(least_f, float, INFINITY, ((a < b) | (a != a)) ? a : b)
-REDUCTIONS(least_d, double, INFINITY, ((a < b) | (a != a)) ? a : b)
+#include "reduce.h"
 
 /* Running sums of a row, those of single precision in double precision. A block has whole rows. */
 #define RUNNING_SUM(name, type, wide)                                                                       \
@@ -381,6 +331,7 @@ SEARCHES(d, double)
 SEARCHES(i4, int32_t)
 SEARCHES(i8, int64_t)
 
+#include "fused.h"
 #include "special.h"
 #include "rows.h"
 #include "planes.h"
@@ -394,6 +345,8 @@ typedef struct {
 static char reduces, stacks;
 #define REDUCES ((void *)&reduces) /* the data of a reduction of rows */
 #define STACKS ((void *)&stacks)   /* that of a reduction of columns */
+static char multiplies;
+#define MULTIPLIES ((void *)&multiplies) /* that of a reduction of the product of two operands, of rows */
 static char runs;
 #define RUNS ((void *)&runs) /* the data of a loop whose elements depend on those before them in a row */
 
@@ -406,22 +359,34 @@ static char runs;
     {#name " f", name##_f, REDUCES}, {#name " d", name##_d, REDUCES},                                       \
         {"stacked " #name " f", stacked_##name##_f, STACKS}, {"stacked " #name " d", stacked_##name##_d, STACKS}
 #define CHOICE_NAMES(name) {#name " f", name##_f}, {#name " d", name##_d}
+#define SCALED_NAMES(name)                                                                                  \
+    {#name "_scaled f", name##_scaled_f}, {#name "_scaled d", name##_scaled_d},                             \
+        {#name "_or_scaled f", name##_or_scaled_f}, {#name "_or_scaled d", name##_or_scaled_d}
 #define DIVISION_NAMES(suffix) {"div " #suffix, div_##suffix}, {"rem " #suffix, rem_##suffix}
 static const Named OWN_LOOPS[] = {
     {"select 1", select_1}, {"select 2", select_2}, {"select 4", select_4}, {"select 8", select_8},
     CHOICE_NAMES(if_less), CHOICE_NAMES(if_less_equal), CHOICE_NAMES(if_greater), CHOICE_NAMES(if_greater_equal),
     CHOICE_NAMES(if_equal), CHOICE_NAMES(if_not_equal),
+    SCALED_NAMES(if_less), SCALED_NAMES(if_less_equal), SCALED_NAMES(if_greater), SCALED_NAMES(if_greater_equal),
+    SCALED_NAMES(if_equal), SCALED_NAMES(if_not_equal), {"clamp f", clamp_f}, {"clamp d", clamp_d},
+    {"product_of_three f", product_of_three_f}, {"product_of_three d", product_of_three_d},
+    {"sign_or_number f", sign_or_number_f}, {"sign_or_number d", sign_or_number_d},
     {"maximum f", maximum_f}, {"maximum d", maximum_d}, {"minimum f", minimum_f}, {"minimum d", minimum_d},
     {"max_share f", max_share_f}, {"max_share d", max_share_d}, {"min_share f", min_share_f},
     {"min_share d", min_share_d}, {"sign f", sign_f}, {"sign d", sign_d},
     {"copy 1", copy_1}, {"copy 2", copy_2}, {"copy 4", copy_4}, {"copy 8", copy_8},
     REDUCTION_NAMES(sum), REDUCTION_NAMES(product), REDUCTION_NAMES(largest), REDUCTION_NAMES(least),
+    {"dot f", dot_f, MULTIPLIES}, {"dot d", dot_d, MULTIPLIES},
     {"running sum f", running_sum_f, RUNS}, {"running sum d", running_sum_d, RUNS},
     {"softmax f", softmax_f, RUNS}, {"softmax d", softmax_d, RUNS},
     {"log_softmax f", log_softmax_f, RUNS}, {"log_softmax d", log_softmax_d, RUNS},
+    {"softmax_slope f", softmax_slope_f, RUNS}, {"softmax_slope d", softmax_slope_d, RUNS},
+    {"log_softmax_slope f", log_softmax_slope_f, RUNS}, {"log_softmax_slope d", log_softmax_slope_d, RUNS},
+    {"log_softmax_pull f", log_softmax_pull_f, RUNS}, {"log_softmax_pull d", log_softmax_pull_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
-    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), PLANE_NAMES(f), PLANE_NAMES(d),
+    CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), {"cast bfloat16 f", bfloat16_from_f}, {"cast f bfloat16", f_from_bfloat16},
+    PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
     {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
@@ -432,12 +397,9 @@ static const Named OWN_LOOPS[] = {
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
 
-static void run_block(const Job *job, npy_intp block, char *memory) {
-    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
-    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
-    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
-    npy_intp row = stretch * job->stretch + first, number = row / job->group, in_group = row % job->group;
-    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+/* Compute all steps for some rows of a block; `begun` if not for the first of a piece of its columns. */
+static void run_rows(const Job *job, npy_intp row, npy_intp rows, npy_intp column, int begun, char *memory) {
+    npy_intp number = row / job->group, in_group = row % job->group;
     npy_intp columns = job->columns - column < job->block_columns ? job->columns - column : job->block_columns;
     for (int s = 0; s < job->step_count; s++) {
         const Step *step = &job->steps[s];
@@ -459,7 +421,9 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
         }
         npy_intp piece = job->values[step->operands[step->arity]].piece;
         if (piece) {
-            ((Reduction *)step->loop)(start[0], outer[0], rows, columns, piece, start[1], outer[1]);
+            Rows operands[MOST_OPERANDS + 1];
+            for (int k = 0; k <= step->arity; k++) operands[k] = (Rows){start[k], outer[k]};
+            ((Reduction *)step->loop)(operands, rows, columns, piece, begun);
             continue;
         }
         npy_intp count = step->is_flat ? rows * columns : columns;
@@ -483,6 +447,17 @@ static void run_block(const Job *job, npy_intp block, char *memory) {
                 rest = job->group;
             }
         }
+    }
+}
+
+static void run_block(const Job *job, npy_intp block, char *memory) {
+    npy_intp column = block % job->blocks_of_a_row * job->block_columns;
+    npy_intp stretch = block / job->blocks_of_a_row / job->blocks_of_a_stretch;
+    npy_intp first = block / job->blocks_of_a_row % job->blocks_of_a_stretch * job->block_rows;
+    npy_intp rows = job->stretch - first < job->block_rows ? job->stretch - first : job->block_rows;
+    for (npy_intp i = 0; i < rows; i += job->rows_at_once) {
+        npy_intp count = rows - i < job->rows_at_once ? rows - i : job->rows_at_once;
+        run_rows(job, stretch * job->stretch + first + i, count, column, i > 0, memory);
     }
 }
 
@@ -597,6 +572,8 @@ static void share(Job *job) {
 
 #include "products.h"
 #include "moves.h"
+#include "windows.h"
+#include "picks.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -635,8 +612,7 @@ static int find_row_loops(void) {
     const char floats[] = {NPY_FLOAT, NPY_FLOAT}, doubles[] = {NPY_DOUBLE, NPY_DOUBLE};
     PyObject *numpy = PyImport_ImportModule("numpy"), *exp = NULL, *log = NULL;
     int found = numpy && (exp = PyObject_GetAttrString(numpy, "exp")) && (log = PyObject_GetAttrString(numpy, "log"));
-    if (found && !(loop_of((PyUFuncObject *)exp, floats, 2, &exp_f, &exp_data_f) &&
-                   loop_of((PyUFuncObject *)exp, doubles, 2, &exp_d, &exp_data_d) &&
+    if (found && !(loop_of((PyUFuncObject *)exp, doubles, 2, &exp_d, &exp_data_d) &&
                    loop_of((PyUFuncObject *)log, floats, 2, &log_f, &log_data_f) &&
                    loop_of((PyUFuncObject *)log, doubles, 2, &log_d, &log_data_d))) {
         PyErr_SetString(PyExc_ImportError, "NumPy has no loops for exponentials or logarithms of floats");
@@ -726,24 +702,33 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
             return -1;
         }
     }
-    const Value *operand = &job->values[step->operands[0]], *result = &job->values[step->operands[step->arity]];
-    if (step->data != (result->piece ? result->axis == 1 ? STACKS : REDUCES : step->data) ||
-        (!result->piece && (step->data == STACKS || step->data == REDUCES))) {
+    const Value *result = &job->values[step->operands[step->arity]];
+    const int is_reduction = step->data == REDUCES || step->data == STACKS || step->data == MULTIPLIES;
+    if (is_reduction != (result->piece > 0) || (is_reduction && (result->axis == 1) != (step->data == STACKS))) {
         PyErr_SetString(PyExc_ValueError, "expected a reduction where the result has pieces, and nowhere else");
         return -1;
     }
-    if (result->piece && (step->arity != 1 || (job->columns > 1 && operand->strides[2] != result->strides[2]))) {
-        PyErr_SetString(PyExc_ValueError, "expected elements side by side, which are reduced");
+    if (!is_reduction) return 0;
+    if (step->arity != (step->data == MULTIPLIES ? 2 : 1) || (result->axis == 2 && result->piece > LARGEST_PIECE)) {
+        PyErr_SetString(PyExc_ValueError, "expected one operand, or two whose product is reduced, and pieces of few elements");
         return -1;
     }
-    if (result->piece && result->axis == 2 && job->groups > 1 && !(are_rows_even(operand, job) && are_rows_even(result, job))) {
-        PyErr_SetString(PyExc_ValueError, "expected rows at equal distances, which are reduced");
-        return -1;
+    for (int k = 0; k < step->arity; k++) {
+        const Value *operand = &job->values[step->operands[k]];
+        if (job->columns > 1 && operand->strides[2] != result->strides[2]) {
+            PyErr_SetString(PyExc_ValueError, "expected elements side by side, which are reduced");
+            return -1;
+        }
+        if (result->axis == 2 && job->groups > 1 && !(are_rows_even(operand, job) && are_rows_even(result, job))) {
+            PyErr_SetString(PyExc_ValueError, "expected rows at equal distances, which are reduced");
+            return -1;
+        }
     }
     return 0;
 }
 
-/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. */
+/* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. Where its
+   columns are reduced, it may have more elements, which are computed in turn: long rows are read quicker. */
 static void divide(Job *job, npy_intp elements) {
     npy_intp piece = 1, stacked = 1;
     for (int i = 0; i < job->value_count; i++) {
@@ -752,10 +737,12 @@ static void divide(Job *job, npy_intp elements) {
         if (value->axis == 1 && value->piece > stacked) stacked = value->piece;
     }
     job->stretch = stacked > 1 ? job->group : job->rows;
-    elements = elements < stacked * piece ? piece : elements / stacked / piece * piece; /* of a row */
+    elements = elements < piece ? piece : elements / piece * piece;
     job->block_columns = job->columns < elements ? job->columns : elements;
-    job->block_rows = job->columns < elements ? elements / job->columns * stacked : stacked;
+    job->rows_at_once = elements / job->block_columns;
+    job->block_rows = job->rows_at_once < stacked ? stacked : job->rows_at_once / stacked * stacked;
     if (job->block_rows > job->stretch) job->block_rows = job->stretch;
+    if (job->rows_at_once > stacked || job->rows_at_once > job->block_rows) job->rows_at_once = job->block_rows;
     job->blocks_of_a_row = (job->columns + job->block_columns - 1) / job->block_columns;
     job->blocks_of_a_stretch = (job->stretch + job->block_rows - 1) / job->block_rows;
     job->blocks = job->blocks_of_a_row * job->blocks_of_a_stretch * (job->rows / job->stretch);
@@ -763,7 +750,7 @@ static void divide(Job *job, npy_intp elements) {
         Value *value = &job->values[i];
         if (!value->data) {
             value->offset = job->buffers;
-            npy_intp bytes = job->block_rows * job->block_columns * value->strides[2];
+            npy_intp bytes = job->rows_at_once * job->block_columns * value->strides[2];
             job->buffers += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         }
     }
@@ -841,44 +828,43 @@ end:
     return result;
 }
 
-PyDoc_STRVAR(fold_doc, "fold(loop, pieces, piece)\n\n"
-    "Reduce the rows of reductions of pieces, until one element is left of each.\n\n"
+PyDoc_STRVAR(fold_doc, "fold(loop, pieces)\n\n"
+    "Reduce the rows of a matrix, by this thread.\n\n"
     "Args:\n"
-    "  loop: that of a reduction, of `own`.\n"
-    "  pieces: a matrix whose elements are side by side, with at least one column.\n"
-    "  piece: how many elements are reduced at once, at least two.\n\n"
+    "  loop: that of a reduction of one operand, of `own`.\n"
+    "  pieces: the matrix, whose elements are side by side, with at least one column.\n\n"
     "Returns:\n"
     "  A vector.");
 
 static PyObject *fold(PyObject *module, PyObject *args) {
     PyObject *loop, *data;
     PyArrayObject *x;
-    npy_intp piece;
-    if (!PyArg_ParseTuple(args, "(OO)O!n", &loop, &data, &PyArray_Type, &x, &piece)) return NULL;
+    if (!PyArg_ParseTuple(args, "(OO)O!", &loop, &data, &PyArray_Type, &x)) return NULL;
     Reduction *reduction = (Reduction *)PyLong_AsVoidPtr(loop);
     void *kind = PyLong_AsVoidPtr(data);
     if (PyErr_Occurred()) return NULL;
-    if (!reduction || kind != REDUCES || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x) || PyArray_DIM(x, 1) < 1 || piece < 2) {
+    if (!reduction || kind != REDUCES || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x) || PyArray_DIM(x, 1) < 1) {
         PyErr_SetString(PyExc_ValueError, "expected a reduction of rows, and a matrix whose elements are side by side");
         return NULL;
     }
     npy_intp rows = PyArray_DIM(x, 0), columns = PyArray_DIM(x, 1), item = PyArray_ITEMSIZE(x);
-    char *memory = malloc(((columns + piece - 1) / piece) * item);
+    const npy_intp pieces = (columns + LARGEST_PIECE - 1) / LARGEST_PIECE;
     PyObject *out = PyArray_SimpleNew(1, &rows, PyArray_TYPE(x));
-    if (!memory || !out) {
+    char *memory = pieces > 1 ? malloc(rows * pieces * item) : NULL;
+    if (!out || (pieces > 1 && !memory)) {
         free(memory);
         Py_XDECREF(out);
         return PyErr_NoMemory();
     }
+    char *result = PyArray_BYTES((PyArrayObject *)out);
+    Rows operands[2] = {{PyArray_BYTES(x), columns * item}, {pieces > 1 ? memory : result, pieces * item}};
     fenv_t environment;
     feholdexcept(&environment);
-    for (npy_intp row = 0; row < rows; row++) {
-        const char *from = PyArray_BYTES(x) + row * columns * item;
-        for (npy_intp n = columns; n > 1; n = (n + piece - 1) / piece) {
-            reduction(from, 0, 1, n, piece, memory, 0); /* a result is written after what it is reduced from is read */
-            from = memory;
-        }
-        memcpy(PyArray_BYTES((PyArrayObject *)out) + row * item, from, item);
+    reduction(operands, rows, columns, LARGEST_PIECE, 0);
+    if (pieces > 1) { /* there is memory for LARGEST_PIECE of them at most */
+        operands[0] = operands[1];
+        operands[1] = (Rows){result, item};
+        reduction(operands, rows, pieces, LARGEST_PIECE, 0);
     }
     fesetenv(&environment);
     free(memory);
@@ -1016,6 +1002,9 @@ static PyMethodDef METHODS[] = {
     {"fold", fold, METH_VARARGS, fold_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"move", move, METH_VARARGS, move_doc},
+    {"windows", windows, METH_VARARGS, windows_doc},
+    {"pick", pick, METH_VARARGS, pick_doc},
+    {"count", count, METH_VARARGS, count_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

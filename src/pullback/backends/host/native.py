@@ -7,14 +7,15 @@ steps that it consists of, which compute the same bits. A rule that has no trans
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import own, rules
+from pullback.backends.host import fused, own, rules
+from pullback.backends.host.axes import Untranslatable, View, few_axes_in_order
 from pullback.backends.host.parallel import cores
 
 loops = own.loops
@@ -44,10 +45,6 @@ Position = int
 """The index of a value of a program."""
 Step = tuple[Loop, tuple[Position, ...]]
 """A loop, and the positions of its operands and of its result."""
-
-
-class Untranslatable(Exception):
-    """An operation cannot be expressed in loops; NumPy has to compute it."""
 
 
 class Program:
@@ -116,12 +113,46 @@ class Program:
                 steps.append(step)
         self.steps = steps[::-1]
 
-    def reduced(self, kind: str, x: Position, of_rows: bool) -> Position:
-        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result."""
-        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {self.dtypes[x].char}")
+    def fuse(self, written: set[Position], single: set[Position]) -> None:
+        """Let one step do what two do, where the module has a loop for both.
+
+        Args:
+          written: the positions of the values that steps write to arrays.
+          single: those of the operands of one element.
+        """
+        single = single | {x for x, _, _ in self.numbers}
+        single |= {x for x, source in enumerate(self.sources) if isinstance(source, np.ndarray)}
+        uses = Counter(x for _, positions in self.steps for x in positions[:-1])
+        made: dict[Position, Step] = {}
+        for k, step in enumerate(self.steps):
+            for i, x in enumerate(step[1][:-1]):
+                both = None
+                if x in made and uses[x] == 1 and x not in written:
+                    both = fused.pair(made[x], step, i, single.__contains__)
+                if both is not None:
+                    self.steps[k] = both
+                    break
+            made[step[1][-1]] = self.steps[k]
+
+    def reduced(self, kind: str, x: Position, of_rows: bool, whole: set[Position]) -> Position:
+        """Add the reduction of pieces of rows, or of columns, as the last step; return the position of its result.
+
+        Args:
+          kind: that of the reduction.
+          x: what is reduced, the result of the last step.
+          of_rows: whether rows are reduced.
+          whole: the operands whose elements are side by side.
+        """
+        given, dtype = [x], self.dtypes[x]
+        last, (*operands, _) = self.steps[-1]
+        is_product = last == _loop(np.multiply, *[dtype] * 3)
+        are_even = all(y in whole or self.sources[y] is None for y in operands)
+        if kind == "sum" and of_rows and is_product and are_even:
+            kind, given = "dot", operands  # in one pass
+        loop = own.loop(f"{'' if of_rows else 'stacked '}{kind} {dtype.char}")
         assert loop is not None
-        pieces = self.value(self.dtypes[x])
-        self.steps.append((loop, (x, pieces)))
+        pieces = self.value(dtype)
+        self.steps.append((loop, (*given, pieces)))
         return pieces
 
     def number(self, number: Number, dtype: np.dtype[Any]) -> Position:
@@ -476,8 +507,7 @@ def planned(
     given: list[Any] = [Number(index=i) if isinstance(x, type) else None for i, x in enumerate(operands)]
     arrays = [i for i, x in enumerate(given) if x is None]
     try:
-        described = tuple([operands[i] for i in arrays])
-        plan.order, plan.shape, views = _few_axes_in_order(shape, described, None if kept else axes, axes)  # type: ignore[arg-type]
+        plan.order, plan.shape, views = few_axes_in_order(shape, [operands[i] for i in arrays], axes, not kept)  # type: ignore[misc]
         program = Program(plan.shape)
         for i in arrays:
             given[i] = program.value(operands[i][2], i)  # type: ignore[index]
@@ -490,76 +520,33 @@ def planned(
             outs.append(program.written(results[i], set(outs)))
     except Untranslatable:
         return None
-    written, pieces = set(outs), -1
+    written, plan.pieces = set(outs), None
+    program.fuse(written, {given[i] for i in arrays if _size(operands[i]) == 1})
+    whole = [i for i in arrays if plan.order is None and _is_whole(operands[i], shape)]
     if axes is not None:
         if program.sources[results[-1]] is not None:  # an operand, whose elements may be anywhere
             return None
-        pieces = program.reduced(kind, results[-1], axes[1] == len(shape))
+        pieces = program.reduced(kind, results[-1], axes[1] == len(shape), {given[i] for i in whole})
         written.add(pieces)
     program.prune(written)
     read = {x: k for k, (_, positions) in enumerate(program.steps) for x in positions[:-1]}
     end = next((k for k, (_, positions) in enumerate(program.steps) if outs and positions[-1] == outs[-1]), -1)
     plan.free = [i for i in arrays if outs and read.get(given[i], -1) <= end]
     plan.steps, plan.slots, slot = program.with_buffers(written)
-    plan.arrays = []
-    for i, view in zip(arrays, views, strict=True):
-        is_whole = plan.order is None and _is_whole(operands[i], shape)
-        plan.arrays.append((slot[given[i]], i, None if is_whole else view))
+    plan.arrays = [(slot[given[i]], i, None if i in whole else view) for i, view in zip(arrays, views, strict=True)]
     plan.block = BLOCK if len(plan.steps) > 1 else ALONE * BLOCK
     plan.helpers = _helpers(math.prod(plan.shape) * len(plan.steps))
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
     plan.outs = [slot[x] for x in outs]
-    plan.pieces = None
     if axes is not None:
-        plan.pieces = (slot[pieces], program.dtypes[pieces], *_pieces(plan.shape, axes[1] == len(shape)))
+        dtype = program.dtypes[pieces]
+        plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
     return plan
 
 
-def _few_axes_in_order(
-    shape: tuple[int, ...],
-    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
-    movable: tuple[int, int] | None,
-    axes: tuple[int, int] | None,
-) -> tuple[tuple[int, ...] | None, tuple[int, ...], list[View]]:
-    """View arrays as by :func:`few_axes`; if that fails, move axes behind the ones that are reduced before these.
-
-    Args:
-      shape, operands, axes: as there.
-      movable: the axes, if nothing is written but their reductions, whose elements stay in the same order; else None.
-
-    Returns:
-      The permutation of the axes, or None; the sizes; and the views.
-
-    Raises:
-      Untranslatable: no such axes do.
-    """
-    try:
-        return (None, *few_axes(shape, operands, axes))
-    except Untranslatable:
-        if movable is None:
-            raise
-    first, end = movable
-    for split in range(end + 1, len(shape)):
-        order = (*range(first), *range(end, split), *range(first, end), *range(split, len(shape)))
-        moved = [
-            (tuple([sizes[i] for i in order]), tuple([strides[i] for i in order]), dtype)
-            for sizes, strides, dtype in (_with_axes(x, len(shape)) for x in operands)
-        ]
-        try:
-            sizes, views = few_axes(tuple([shape[i] for i in order]), tuple(moved), (first + split - end, split))
-        except Untranslatable:
-            continue
-        return order, sizes, views
-    raise Untranslatable
-
-
-def _with_axes(
-    operand: tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ndim: int
-) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
-    """Describe an array with axes of size one before the others, so that it has ``ndim``."""
-    shape, strides, dtype = operand
-    missing = ndim - len(shape)
-    return (1,) * missing + shape, (0,) * missing + strides, dtype
+def _size(operand: Any) -> int:
+    """The number of elements of an operand that is an array."""
+    return math.prod(operand[0])
 
 
 def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
@@ -569,75 +556,28 @@ def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
     return bool(own == shape and list(strides) == side_by_side)
 
 
-def _pieces(shape: tuple[int, ...], of_rows: bool) -> tuple[tuple[int, ...], int, int]:
-    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size."""
+def _pieces(shape: tuple[int, ...], of_rows: bool, items: int) -> tuple[tuple[int, ...], int, int]:
+    """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size.
+
+    Args:
+      shape: that of the elements.
+      of_rows: whether rows are reduced.
+      items: the elements of a block.
+    """
     if of_rows:
-        return (*shape[:-1], -(-shape[-1] // PIECE)), 2, PIECE
+        count, piece = _pieces_of_rows(shape[-1], items)
+        return (*shape[:-1], count), 2, piece
     return (*shape[:-2], -(-shape[-2] // STACK), shape[-1]), 1, STACK
+
+
+def _pieces_of_rows(columns: int, items: int) -> tuple[int, int]:
+    """Return the number of pieces of a row, and their size: whole rows, if blocks are hardly larger for it."""
+    return (1, columns) if columns <= 2 * items else (-(-columns // PIECE), PIECE)
 
 
 def _helpers(work: int) -> int:
     """The number of threads that may help with some work: elements times operations."""
     return min(cores() - 1, work // SHARE)
-
-
-View = tuple[tuple[slice, ...] | None, tuple[int, ...]]
-"""How an array becomes one of few axes: the part of it without repetitions, or None for the whole, and its sizes."""
-
-
-@lru_cache(maxsize=1024)
-def few_axes(
-    shape: tuple[int, ...],
-    operands: tuple[tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]], ...],
-    axes: tuple[int, int] | None = None,
-) -> tuple[tuple[int, ...], list[View]]:
-    """View arrays that broadcast to a shape as arrays of two axes, rows and columns, or of three: groups of rows.
-
-    Args:
-      shape: that of the results.
-      operands: the arrays' shapes, strides and dtypes.
-      axes: the first axis that is reduced, and the one after the last: they become the columns, if they are the last
-        ones, and otherwise the rows of a group; None, if nothing is reduced.
-
-    Returns:
-      The sizes, and the views.
-
-    Raises:
-      Untranslatable: no such axes do for all arrays without a copy.
-    """
-    narrow, parts = [], []
-    for sizes, strides, dtype in operands:
-        x = np.lib.stride_tricks.as_strided(np.empty(1, dtype), sizes, strides)  # of which no element is read
-        part = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)
-        parts.append(None if slice(0, 1) not in part else part)
-        narrow.append(x[part].reshape((1,) * (len(shape) - x.ndim) + x[part].shape))
-    for cuts in _cuts(len(shape), axes):
-        spans = list(pairwise((0, *cuts, len(shape))))
-        if all(_is_full_or_one(x.shape[i:j], shape[i:j]) for x in narrow for i, j in spans):
-            views = [tuple([math.prod(x.shape[i:j]) for i, j in spans]) for x in narrow]
-            try:
-                for x, view in zip(narrow, views, strict=True):
-                    np.reshape(x, view, copy=False)
-            except ValueError:  # the elements are not in this order
-                continue
-            return tuple([math.prod(shape[i:j]) for i, j in spans]), list(zip(parts, views, strict=True))
-    raise Untranslatable
-
-
-def _cuts(ndim: int, axes: tuple[int, int] | None) -> Iterator[tuple[int, ...]]:
-    """The axes with which the second axis of a view may begin, and the third if it has three; the simplest first."""
-    if axes is None:
-        yield from [(k,) for k in range(ndim)]
-        yield from combinations(range(1, ndim), 2)
-    elif axes[1] == ndim:
-        yield (axes[0],)
-        yield from [(k, axes[0]) for k in range(1, axes[0])]
-    else:
-        yield axes
-
-
-def _is_full_or_one(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return sizes == shape or math.prod(sizes) == 1
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------
@@ -657,23 +597,18 @@ def reduce_rows(kind: str, x: Any, *factor: Any) -> Any:
     Args:
       kind: "sum", "product", "largest" or "least".
       x: a matrix of floats of 32 or 64 bits, whose elements are side by side.
-      factor: nothing, or a matrix of the same shape and dtype.
+      factor: nothing, or, for a sum, a matrix of the same shape and dtype.
 
     Returns:
       A vector.
     """
-    values: list[Any] = [x]
-    steps: list[Step] = []
-    if factor:
-        product = _loop(np.multiply, *[x.dtype] * 3)
-        assert product is not None
-        values += [*factor, x.itemsize]
-        steps = [(product, (0, 1, 2))]
-    out = np.empty((len(x), -(-x.shape[1] // PIECE)), x.dtype)
-    loop = own.loop(f"{kind} {x.dtype.char}")
+    loop = own.loop(f"{'dot' if factor else kind} {x.dtype.char}")
     assert loop is not None
-    steps.append((loop, (len(values) - 1, len(values))))
-    loops.run(x.shape, [*values, (out, 2, PIECE)], steps, BLOCK if factor else ALONE * BLOCK, _helpers(x.size))
+    block = ALONE * BLOCK
+    count, piece = _pieces_of_rows(x.shape[1], block // x.itemsize)
+    out = np.empty((len(x), count), x.dtype)
+    values = [x, *factor, (out, 2, piece)]
+    loops.run(x.shape, values, [(loop, tuple(range(len(values))))], block, _helpers(x.size * len(values[1:])))
     return _of_pieces(kind, out)
 
 
@@ -712,7 +647,7 @@ def _of_pieces(kind: str, out: Any) -> Any:
         return reduce_rows(kind, out)
     loop = own.loop(f"{kind} {out.dtype.char}")
     assert loop is not None
-    return loops.fold(loop, out, PIECE)
+    return loops.fold(loop, out)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------
@@ -765,21 +700,22 @@ def are_rows(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return loops is not None and is_last and 0 < math.prod(shape[first:]) <= MOST_OF_A_ROW
 
 
-def of_rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+def of_rows(name: str, *operands: Any, axes: tuple[int, ...]) -> Any:
     """Apply a function of the module to each row, on all cores.
 
     Args:
-      name: "softmax" or "log_softmax".
-      x: an array of floats of 32 or 64 bits.
+      name: a function of ``rows.h``.
+      operands: arrays of one shape, of floats of 32 or 64 bits.
       axes: the last axes, which are those of a row; see :func:`are_rows`.
     """
-    x = np.ascontiguousarray(x)
+    x = operands[0]
     columns = math.prod(x.shape[x.ndim - len(axes) :])
-    rows, out = x.reshape(-1, columns), np.empty((x.size // columns, columns), x.dtype)
+    rows = [np.ascontiguousarray(operand).reshape(-1, columns) for operand in operands]
+    out = np.empty(rows[0].shape, x.dtype)
     loop = own.loop(f"{name} {x.dtype.char}")
     assert loop is not None
     block = max(ALONE * BLOCK, columns * x.itemsize)
-    loops.run(rows.shape, [rows, out], [(loop, (0, 1))], block, _helpers(8 * x.size))
+    loops.run(out.shape, [*rows, out], [(loop, tuple(range(len(rows) + 1)))], block, _helpers(8 * x.size))
     return out.reshape(x.shape)
 
 

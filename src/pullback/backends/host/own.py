@@ -24,13 +24,14 @@ def loop(name: str) -> tuple[int, int] | None:
     return loops.own(name)
 
 
-def apply(name: str, dtype: np.dtype[Any], *operands: Any) -> Any:
-    """Apply a loop of the module to arrays and numbers, by this thread.
+def apply(name: str, dtype: np.dtype[Any], *operands: Any, helpers: int = 0) -> Any:
+    """Apply a loop of the module to arrays and numbers, by this thread and others.
 
     Args:
       name: the loop.
       dtype: that of the result.
       operands: arrays of one shape whose elements are side by side in row-major order, and arrays without axes.
+      helpers: how many threads may help.
 
     Returns:
       A new array; None if there is no module, no such loop, or operands of other shapes.
@@ -45,7 +46,7 @@ def apply(name: str, dtype: np.dtype[Any], *operands: Any) -> Any:
             return None
         values.append(x.reshape(1, -1))
     out = np.empty(shape, dtype)
-    loops.run((1, out.size), [*values, out.reshape(1, -1)], [(found, tuple(range(len(values) + 1)))], _BLOCK, 0)
+    loops.run((1, out.size), [*values, out.reshape(1, -1)], [(found, tuple(range(len(values) + 1)))], _BLOCK, helpers)
     return out
 
 

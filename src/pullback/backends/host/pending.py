@@ -67,8 +67,8 @@ expression, or for a reduction. To compute them once more, if anybody reads them
 MOST_SPREAD = 8
 """The same number for elements that are more than four times the bytes of all arrays that they depend on, such as
 distances of pairs: they are computed from what a cache holds, and may be computed often."""
-MOST_KEPT = 2
-"""The most bytes of the operands of an expression, as a multiple of those of its result."""
+MOST_KEPT = 2 + 1 / 16
+"""The most bytes of the operands of an expression, as a multiple of those of its result: two arrays and a few rows."""
 
 if native.loops is not None:
     native.loops.limit(LARGE)
@@ -339,7 +339,7 @@ def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, 
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
     weight = 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4
-    return Operation(aval, rule, params, kinds, weight, is_slow, MOST_KEPT * aval.dtype.itemsize * aval.size)
+    return Operation(aval, rule, params, kinds, weight, is_slow, int(MOST_KEPT * aval.dtype.itemsize * aval.size))
 
 
 _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations

@@ -18,6 +18,7 @@
 #include <windows.h>
 #undef near /* memory of 16-bit processors */
 #undef far
+#undef PLANES /* of displays */
 #else
 #include <pthread.h>
 #include <sched.h>
@@ -55,6 +56,13 @@
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* Before a loop whose bound is known: GNU's compiler is not to write it out, with its variables in memory. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define ROLLED _Pragma("GCC unroll 1")
+#else
+#define ROLLED
 #endif
 
 /* GNU's compiler makes a version of a loop for each width of vectors, and the loader chooses one. */

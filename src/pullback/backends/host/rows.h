@@ -1,25 +1,20 @@
-/* Functions of whole rows: softmax, and its logarithm. A row stays in the cache between the passes over it.
+/* Functions of whole rows: softmax, its logarithm, and their derivatives. A row stays in the cache between the passes over
+   it. Rows are reduced by pieces of pieces, as elsewhere; logarithms, and exponentials of doubles, are NumPy's loops. */
 
-   Each pass computes what an operation on the whole array computes, in the same order, so the bits are the same: the
-   exponential function and the logarithm are NumPy's loops, and rows are reduced by pieces of pieces. */
-
-enum {
-    ROW_PIECE = 512,     /* elements that are reduced at once, as elsewhere */
-    MOST_PIECES = 1 << 12, /* of a row */
-};
+enum { MOST_PIECES = (1 << 21) / LARGEST_PIECE }; /* of a row */
 
 /* NumPy's loops, and their data, for floats of 32 and of 64 bits. */
-static Loop *exp_f, *exp_d, *log_f, *log_d;
-static void *exp_data_f, *exp_data_d, *log_data_f, *log_data_d;
+static Loop *exp_d, *log_f, *log_d;
+static void *exp_data_d, *log_data_f, *log_data_d;
 
 #define OF_A_ROW(name, reduction, type)                                                                     \
     static type name(const type *x, npy_intp n) {                                                           \
         type pieces[MOST_PIECES];                                                                           \
-        const char *from = (const char *)x;                                                                 \
+        Rows operands[2] = {{(const char *)x, 0}, {(const char *)pieces, 0}};                               \
         do {                                                                                                \
-            reduction(from, 0, 1, n, ROW_PIECE, (char *)pieces, 0);                                         \
-            from = (const char *)pieces;                                                                    \
-            n = (n + ROW_PIECE - 1) / ROW_PIECE;                                                            \
+            reduction(operands, 1, n, LARGEST_PIECE, 0);                                                    \
+            operands[0] = operands[1];                                                                      \
+            n = (n + LARGEST_PIECE - 1) / LARGEST_PIECE;                                                    \
         } while (n > 1);                                                                                    \
         return pieces[0];                                                                                   \
     }
@@ -28,34 +23,59 @@ OF_A_ROW(total_d, sum_d, double)
 OF_A_ROW(peak_f, largest_f, float)
 OF_A_ROW(peak_d, largest_d, double)
 
+/* Write exp(x - peak) for numbers x up to the peak. */
+WIDE static void exponentials_f(const float *x, float peak, float *out, npy_intp n) {
+    EACH(i, n) out[i] = 0x1p-64f * enlarged_exp(up_to(peak - x[i], 110), 0);
+}
+WIDE static void exponentials_d(const double *x, double peak, double *out, npy_intp n) {
+    char *arguments[2] = {(char *)out, (char *)out};
+    const npy_intp strides[2] = {sizeof(double), sizeof(double)};
+    EACH(i, n) out[i] = x[i] - peak;
+    exp_d(arguments, &n, strides, exp_data_d);
+}
+
+/* The derivatives take the result of a function, and a tangent or a cotangent. */
 #define SOFTMAX(letter, type)                                                                               \
-    WIDE static void shift_##letter(const type *x, type shift, type *out, npy_intp n) {                     \
-        for (npy_intp i = 0; i < n; i++) out[i] = x[i] - shift;                                             \
+    WIDE static void softmax_##letter(char **a, npy_intp const *count, npy_intp const *strides, void *data) { \
+        const npy_intp n = *count;                                                                          \
+        type *out = (type *)a[1];                                                                           \
+        exponentials_##letter((const type *)a[0], peak_##letter((const type *)a[0], n), out, n);            \
+        const type factor = 1 / total_##letter(out, n);                                                     \
+        EACH(i, n) out[i] *= factor;                                                                        \
     }                                                                                                       \
-    WIDE static void scale_##letter(type *out, type factor, npy_intp n) {                                   \
-        for (npy_intp i = 0; i < n; i++) out[i] *= factor;                                                  \
-    }                                                                                                       \
-    /* Write exp(x - peak), and return the sum. */                                                          \
-    static type exponentials_##letter(const type *x, type peak, type *out, npy_intp n) {                    \
-        char *arguments[2] = {(char *)out, (char *)out};                                                    \
-        const npy_intp strides[2] = {sizeof(type), sizeof(type)};                                           \
-        shift_##letter(x, peak, out, n);                                                                    \
-        exp_##letter(arguments, &n, strides, exp_data_##letter);                                            \
-        return total_##letter(out, n);                                                                      \
-    }                                                                                                       \
-    static void softmax_##letter(char **a, npy_intp const *count, npy_intp const *strides, void *data) {    \
-        const type *x = (const type *)a[0];                                                                 \
-        type *out = (type *)a[1], sum = exponentials_##letter(x, peak_##letter(x, *count), out, *count);    \
-        scale_##letter(out, 1 / sum, *count);                                                               \
-    }                                                                                                       \
-    static void log_softmax_##letter(char **a, npy_intp const *count, npy_intp const *strides, void *data) { \
-        const type *x = (const type *)a[0], peak = peak_##letter(x, *count);                                \
-        type *out = (type *)a[1], sum = exponentials_##letter(x, peak, out, *count), logarithm;             \
+    WIDE static void log_softmax_##letter(char **a, npy_intp const *count, npy_intp const *strides, void *data) { \
+        const npy_intp n = *count, one = 1, steps[2] = {sizeof(type), sizeof(type)};                        \
+        const type *x = (const type *)a[0], peak = peak_##letter(x, n);                                     \
+        type *out = (type *)a[1], sum, logarithm;                                                           \
+        exponentials_##letter(x, peak, out, n);                                                             \
+        sum = total_##letter(out, n);                                                                       \
         char *arguments[2] = {(char *)&sum, (char *)&logarithm};                                            \
-        const npy_intp one = 1, steps[2] = {sizeof(type), sizeof(type)};                                    \
         log_##letter(arguments, &one, steps, log_data_##letter);                                            \
-        shift_##letter(x, peak, out, *count);                                                               \
-        shift_##letter(out, logarithm, out, *count);                                                        \
+        EACH(i, n) out[i] = (x[i] - peak) - logarithm;                                                      \
+    }                                                                                                       \
+    WIDE static void softmax_slope_##letter(char **a, npy_intp const *count, npy_intp const *strides, void *data) { \
+        const npy_intp n = *count;                                                                          \
+        const type *y = (const type *)a[0], *t = (const type *)a[1];                                        \
+        type *out = (type *)a[2];                                                                           \
+        EACH(i, n) out[i] = y[i] * t[i];                                                                    \
+        const type sum = total_##letter(out, n);                                                            \
+        EACH(i, n) out[i] = y[i] * (t[i] - sum);                                                            \
+    }                                                                                                       \
+    WIDE static void log_softmax_slope_##letter(char **a, npy_intp const *count, npy_intp const *strides, void *data) { \
+        const npy_intp n = *count;                                                                          \
+        const type *t = (const type *)a[1];                                                                 \
+        type *out = (type *)a[2];                                                                           \
+        exponentials_##letter((const type *)a[0], 0, out, n);                                               \
+        EACH(i, n) out[i] *= t[i];                                                                          \
+        const type sum = total_##letter(out, n);                                                            \
+        EACH(i, n) out[i] = t[i] - sum;                                                                     \
+    }                                                                                                       \
+    WIDE static void log_softmax_pull_##letter(char **a, npy_intp const *count, npy_intp const *strides, void *data) { \
+        const npy_intp n = *count;                                                                          \
+        const type *t = (const type *)a[1], sum = total_##letter(t, n);                                     \
+        type *out = (type *)a[2];                                                                           \
+        exponentials_##letter((const type *)a[0], 0, out, n);                                               \
+        EACH(i, n) out[i] = t[i] - out[i] * sum;                                                            \
     }
 SOFTMAX(f, float)
 SOFTMAX(d, double)

@@ -532,7 +532,26 @@ def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any
     if old.itemsize == 1 and old.kind == "V":  # some casts from these dtypes are missing, and some wrong
         wide = np.float32 if dtypes.is_float(old) else np.int32
         return lambda x: x.astype(wide).astype(new)
+    if {old, new} == _BY_LOOPS:
+        name = "cast bfloat16 f" if old == np.float32 else "cast f bfloat16"
+        return lambda x: _cast_by_loop(name, x, new)
     return None
+
+
+_BY_LOOPS = {np.dtype(np.float32), np.dtype("bfloat16")}
+
+
+def _cast_by_loop(name: str, x: Any, new_dtype: np.dtype[Any]) -> Any:
+    """Cast between float32 and bfloat16 as NumPy does, but many elements by a loop of the module, on all cores."""
+    out = None
+    if x.size >= _MANY_CASTS:
+        helpers = min(parallel.cores() - 1, x.size // _CASTS_OF_A_THREAD)
+        out = own.apply(name, new_dtype, np.ascontiguousarray(x), helpers=helpers)
+    return x.astype(new_dtype) if out is None else out
+
+
+_MANY_CASTS = 1 << 14
+_CASTS_OF_A_THREAD = 1 << 18  # fewer take less time than a thread needs to wake up
 
 
 def check_cast(old: np.dtype[Any], new: np.dtype[Any]) -> None:

@@ -164,7 +164,8 @@ reshape_p = Primitive("reshape", cost=Cost.LIGHT, moves=True)
 
 
 @reshape_p.host
-def _reshape_host(x: Any, *, new_sizes: Shape) -> Any:
+def reshape_host(x: Any, *, new_sizes: Shape) -> Any:
+    """Return ``x.reshape(new_sizes)``; large arrays whose elements are in another order are copied on all cores."""
     if x.flags.c_contiguous or not moves.are_moved(x.size, x.dtype):
         return x.reshape(new_sizes)
     try:

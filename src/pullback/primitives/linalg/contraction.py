@@ -214,8 +214,8 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
     inner = math.prod(x.shape[x.ndim - k :])
     if not x_free and not y_free and x.dtype.kind != "c":  # np.vecdot would conjugate
         return np.vecdot(x.reshape((*batch, inner)), y.reshape((*batch, inner)))
-    x = x.reshape((*batch, math.prod(x_free), inner))
-    y = y.reshape((*batch, inner, math.prod(y_free)))
+    x = shapes.reshape_host(x, new_sizes=(*batch, math.prod(x_free), inner))
+    y = shapes.reshape_host(y, new_sizes=(*batch, inner, math.prod(y_free)))
     return matmul(x, y).reshape(batch + x_free + y_free)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.hlo.sizes import size_value
+from pullback.backends.host import moves
 from pullback.core import dtypes
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
@@ -110,9 +111,15 @@ def _permutation_host(pivots: Any, *, permutation_size: int) -> Any:
         for i in range(count):
             other = (every, flat[:, i])
             rows[:, i], rows[other] = rows[other], rows[:, i].copy()
+    elif len(flat) == 1 and count >= _FEW_PIVOTS and flat.min() >= 0 and flat.max() < permutation_size:
+        before = np.arange(permutation_size, dtype=np.float64)[:, None]
+        rows = host_routine("lapack", "laswp", before.dtype)(before, flat[0], overwrite_a=True).astype(np.int32)
     else:
         rows = np.array([_permutation_of_one(row, permutation_size) for row in flat.tolist()], np.int32)
     return rows.reshape(*batch, permutation_size)
+
+
+_FEW_PIVOTS = 32  # below which Python exchanges rows as fast as LAPACK is called
 
 
 def _permutation_of_one(pivots: list[int], size: int) -> list[int]:
@@ -185,7 +192,7 @@ def host_factors(x: Any) -> tuple[Any, Any]:
     *batch, m, n = x.shape
     routine = host_routine("lapack", "getrf", x.dtype)
     if x.ndim == 2 and x.size:
-        factors, pivots, _ = routine(x)
+        factors, pivots, _ = routine(moves.copied(x.T).T, overwrite_a=True)  # SciPy's own copy is slower
         return factors, pivots
     factors, pivots = np.empty(x.shape, x.dtype), np.empty((*batch, min(m, n)), np.int32)
     if x.size:

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.backends.host import windows as host
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -27,6 +29,7 @@ from pullback.primitives.arrays.slicing import concatenate, iota_p, pad, slice, 
 from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, zeros
 from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import NUMBER, ORDERED, Of, check_dtype
+from pullback.primitives.large import compiled
 from pullback.primitives.reductions import extreme
 from pullback.primitives.rules import axis_divided, axis_kept, jvp_linear, jvp_linear_in, jvp_zero, stays
 from pullback.primitives.signals.convolution import (
@@ -68,6 +71,14 @@ class Windows(NamedTuple):
         """Return these windows with one more axis, at ``position``, along which each window has one element."""
         longer = [(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))]
         return Windows(*longer)  # type: ignore[arg-type]
+
+    def on_host(self, shape: Shape, dtype: np.dtype[Any]) -> host.Geometry | None:
+        """Describe the windows on an operand of ``shape`` for the host; None if it has no loops for them."""
+        if any(b != 1 for b in self.base_dilation) or len(self.sizes) != len(shape):
+            return None
+        ends = zip(self.counts(shape), self._by_axis())
+        geometry = [(count, k, stride, low, step) for count, (k, stride, (low, _), _, step) in ends]
+        return geometry if host.are_supported(shape, dtype, geometry) else None
 
     def back(self, shape: Shape) -> Windows:
         """Return the windows for the transpose of a sum over these windows of an operand of ``shape``.
@@ -140,7 +151,7 @@ def _declare(name: str, of: Of, **traits: Any) -> Primitive:
       of: a predicate on dtypes: the dtypes that the operand may have.
       **traits: more options of :class:`Primitive`.
     """
-    p = Primitive(name, **traits)
+    p = Primitive(name, **traits, cost=Cost.SIMPLE)
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, windows: Windows) -> ShapedArray:
@@ -241,6 +252,13 @@ def reduce_window_extreme(x: Any, windows: Windows, largest: bool) -> Any:
 def _extreme(name: str, largest: bool) -> Primitive:
     p = _declare(name, ORDERED)
 
+    @p.host
+    def on_host(x: Any, *, windows: Windows) -> Any:
+        geometry = windows.on_host(x.shape, x.dtype)
+        return (
+            compiled(p, None, (x,), {"windows": windows}) if geometry is None else host.extremes(x, geometry, largest)
+        )
+
     @p.lowering
     def lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
         nothing = extreme(x.dtype, largest=not largest)
@@ -269,7 +287,7 @@ reduce_window_min_p = _extreme("reduce_window_min", largest=False)
 
 # The row-major number in its window of the first extreme element; for a window of padding only, the number of elements
 # of a window.
-window_positions_p = Primitive("window_positions", keeps_weak_type=False)
+window_positions_p = Primitive("window_positions", keeps_weak_type=False, cost=Cost.SIMPLE)
 window_positions_p.jvp_rule = jvp_zero(window_positions_p)
 _in_windows(window_positions_p)
 
@@ -283,6 +301,14 @@ def _positions_abstract_eval(x: ShapedArray, *, windows: Windows, largest: bool)
     check_dtype("window_positions", ORDERED, x.dtype)
     windows.check("window_positions", x.shape)
     return ShapedArray(windows.counts(x.shape), _position_dtype(windows))
+
+
+@window_positions_p.host
+def _positions_on_host(x: Any, *, windows: Windows, largest: bool) -> Any:
+    geometry = windows.on_host(x.shape, x.dtype)
+    if geometry is None:
+        return compiled(window_positions_p, None, (x,), {"windows": windows, "largest": largest})
+    return host.positions(x, geometry, largest)
 
 
 @window_positions_p.lowering
@@ -373,9 +399,9 @@ def _flat(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
 UNROLLED = 32
 """The most elements of windows that are unrolled, element by element, which the compiler fuses into one loop."""
 
-take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True)
+take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True, cost=Cost.SIMPLE)
 take_chosen_p.jvp_rule = jvp_linear_in(take_chosen_p, 0)
-put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True)
+put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True, cost=Cost.SIMPLE)
 put_chosen_p.jvp_rule = jvp_linear_in(put_chosen_p, 0)
 _in_windows(take_chosen_p)
 _in_windows(put_chosen_p)
@@ -461,6 +487,14 @@ def _put_transpose(t: Any, ct: LinearVar, positions: Any, *, windows: Windows, s
 def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shape: Shape) -> Any:
     ct, positions = mapped_to_front(axis, args, dims)
     return put_chosen_p.bind(ct, positions, windows=windows.with_axis(0), shape=(axis.size, *shape)), 0
+
+
+@put_chosen_p.host
+def _put_on_host(ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
+    geometry = windows.on_host(shape, ct.dtype)
+    if geometry is None or positions.dtype != np.int32:
+        return compiled(put_chosen_p, None, (ct, positions), {"windows": windows, "shape": shape})
+    return host.put(ct, positions, geometry, shape)
 
 
 @put_chosen_p.lowering

@@ -14,10 +14,10 @@ from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
-from pullback.numpy.promotion import concrete, inexact_operand, inexact_operands, operand, quote
+from pullback.numpy.promotion import concrete, inexact_operand, inexact_operands, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import stop_gradient
-from pullback.scipy.optimize.constraints import Bounds, LinearConstraint
+from pullback.scipy.optimize.constraints import Bounds, LinearConstraint, bounds_of
 from pullback.scipy.optimize.problems import dot, options_of, times
 from pullback.scipy.optimize.sensitivities import DEPENDENT, KINK, NOT_SOLVED, NOT_UNIQUE, REGULAR, attached, spoiled
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
@@ -174,7 +174,7 @@ def linprog(
     cost = _vector("linprog", "c", c)
     n = cost.shape[0]
     given = [*_constraints("A_ub", A_ub, "b_ub", b_ub, n), *_constraints("A_eq", A_eq, "b_eq", b_eq, n)]
-    arrays = inexact_operands("linprog", cost, *given, *_bounds("linprog", bounds, n))
+    arrays = inexact_operands("linprog", cost, *given, *bounds_of("linprog", bounds, n))
     cost, a, b, a_eq, b_eq, lower, upper = map(ops.convert_element_type, arrays, [arrays[0].dtype] * len(arrays))
     m = b.shape[0]
     low = pnp.concatenate([pnp.full_like(b, -np.inf), b_eq])
@@ -323,29 +323,6 @@ def _constraints(left: str, a: Any, right: str, b: Any, n: int) -> tuple[Any, An
             f"{a.shape} and {b.shape}"
         )
     return a, b
-
-
-def _bounds(name: str, bounds: Any, n: int) -> tuple[Any, Any]:
-    """Return the least and the greatest values of the unknowns."""
-    if bounds is None:
-        bounds = (None, None)
-    if isinstance(bounds, (tuple, list)):
-        pairs = bounds if any(isinstance(x, (tuple, list)) for x in bounds) else [bounds]
-        if any(not hasattr(pair, "__len__") or len(pair) != 2 for pair in pairs):
-            raise ArgumentError(f"{name}: bounds must be pairs of a least and a greatest value, got {quote(bounds)}")
-        ends = [
-            [sign * np.inf if x is None else operand(name, x) for x in side]
-            for sign, side in zip((-1, 1), zip(*pairs, strict=True), strict=True)
-        ]
-        columns = [pnp.stack([pnp.asarray(x) for x in side]) if side else pnp.zeros(0, np.float32) for side in ends]
-    else:
-        both = inexact_operand(name, bounds)
-        if both.ndim not in (1, 2) or both.shape[-1] != 2:
-            raise ShapeError(f"{name}: bounds must have shape ({n}, 2) or (2,), got {both.shape}")
-        columns = [both[..., 0], both[..., 1]]
-    if any(x.shape not in ((), (1,), (n,)) for x in columns):
-        raise ShapeError(f"{name}: bounds must be one pair or {n}, as there are unknowns, got {columns[0].shape[0]}")
-    return pnp.broadcast_to(columns[0], (n,)), pnp.broadcast_to(columns[1], (n,))
 
 
 # Solutions and their derivatives -------------------------------------------------------------------------------------

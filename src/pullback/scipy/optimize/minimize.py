@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,14 @@ from pullback.core.arguments import is_listed
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
+from pullback.numpy.promotion import inexact_operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate
 from pullback.primitives.linalg.lu import identity
 from pullback.primitives.operands import stop_gradient
+from pullback.scipy.optimize.constrained import OPTIONS, minimum
+from pullback.scipy.optimize.constraints import Bounds, constraints_of
 from pullback.scipy.optimize.line_search import line_search
 from pullback.scipy.optimize.problems import (
     OptimizeResults,
@@ -59,24 +62,41 @@ def minimize(
     x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
-    method: str,
+    method: str | None = None,
+    jac: Callable[..., Any] | None = None,
+    hess: Callable[..., Any] | None = None,
+    bounds: Bounds | ArrayLike | Sequence[Any] | None = None,
+    constraints: Any = (),
     tol: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
     progress: bool | str = False,
 ) -> OptimizeResults:
     """A local minimum of a function of real numbers, or of the real and imaginary parts of complex numbers.
 
+    Without bounds and constraints the method is a loop of ours. With them it is SciPy's, on the host, with exact
+    derivatives of compiled functions; the result of "SLSQP" and "trust-constr" is then made as precise as the dtype.
+    The solution has derivatives where its active constraints and their multipliers determine them.
+
     Args:
       fun: ``fun(x, *args)`` returns a real number; it is differentiated.
       x0: the starting point, an array of numbers of any shape; integers become floats.
       args: further arguments, with respect to which the result is differentiated.
       method: "BFGS"; "L-BFGS", which keeps the last ``maxcor`` steps instead of a matrix; or "Newton-CG", by products
-        with the Hessian.
-      tol: instead of the option ``gtol``.
+        with the Hessian. With bounds "L-BFGS-B", their default; with constraints too "SLSQP", their default, quadratic
+        programs in sequence; or "trust-constr", an interior point in a trust region.
+      jac, hess: ``jac(x, *args)`` and ``hess(x, *args)`` return the gradient and the Hessian of ``fun`` for the methods
+        with bounds and constraints; by default they are computed.
+      bounds: of the unknowns: :class:`Bounds`, or for a vector pairs of a least and a greatest value, or None for no
+        bound.
+      constraints: one or several of :class:`LinearConstraint`, :class:`NonlinearConstraint`, and dictionaries with a
+        "type", "eq" or "ineq", a function "fun" whose results are to be zero or not negative, and further arguments of
+        it, "args".
+      tol: instead of the option ``gtol``; with bounds and constraints SciPy's ``tol``.
       options: ``maxiter``, by default 200 for each element; ``gtol``, the size of the gradient with which to end
         (1e-5); ``norm``, in which it is measured (infinity); ``line_search_maxiter`` or, for L-BFGS, ``maxls``, the
         evaluations in one search (20); for L-BFGS also ``maxcor`` (10), ``ftol``, the relative decrease with which to
-        end (0), and ``maxfun`` and ``maxgrad``, the largest numbers of evaluations.
+        end (0), and ``maxfun`` and ``maxgrad``, the largest numbers of evaluations. With bounds and constraints SciPy's
+        options, but for those that print.
       progress: whether to show a progress bar, or a text to show next to it; this needs the library ``tqdm``.
 
     Returns:
@@ -86,12 +106,19 @@ def minimize(
       has no lower bound. ``x`` is the best point found. Its derivative solves an equation with the Hessian, as a
       matrix for BFGS, and by conjugate gradients for the others; it is infinite or NaN where the Hessian is singular.
 
+      With bounds and constraints ``status`` is 0 where the solution was found; 1 after ``maxiter``; 3 where the method
+      failed; 4 where it found no point that satisfies the constraints; 6 as above. ``degeneracy`` is 0 where the
+      solution has derivatives; 1 at a kink, where a multiplier is zero; 2 where the gradients of active constraints are
+      linearly dependent; 3 where it is not unique; 4 where no point was found that satisfies the optimality conditions.
+      The derivatives are then NaN, or raise an error in eager code.
+
     Raises:
       ArgumentError: an unknown method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return one real number (a TypeError and a ValueError).
-      DtypeError: ``x0`` is no array of numbers (a TypeError).
+      DtypeError: ``x0`` is no array of numbers, or complex with bounds or constraints (a TypeError).
+      DegenerateSolutionError: the solution is differentiated where it has no derivative (a TypeError and a ValueError).
 
-    Source: J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed., chapters 3, 6 and 7.
+    Source: J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed., chapters 3, 6, 7, 12, 18 and 19.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import grad
@@ -103,9 +130,19 @@ def minimize(
     >>> print(grad(lambda a: optimize.minimize(lambda x: (x - a) ** 2 + x, 0.0, method="BFGS").x)(1.0))
     1.0
     """
-    name = _NAMES.get(str(method).lower(), str(method).lower())
-    if not is_listed(name, _OPTIONS):
-        raise ArgumentError(f"minimize: method must be 'BFGS', 'L-BFGS' or 'Newton-CG', got {method!r}")
+    name = _method(method, bounds, not isinstance(constraints, (tuple, list)) or len(constraints) > 0)
+    if name in OPTIONS:
+        settings = options_of("minimize", options, OPTIONS[name])
+        start = start_of("minimize", fun, x0, args)
+        objective = _checked(fun, start, args)
+        derivatives = _as_arrays(jac, start, args, 1), _as_arrays(hess, start, args, 2)
+        limits = constraints_of("minimize", bounds, constraints, start)
+        vector = shapes.reshape(start, (start.size,))
+        found = minimum(name, objective, derivatives, vector, limits, tol, settings)
+        alike = {key: shapes.reshape(getattr(found, key), start.shape) for key in ("x", "jac", "bound_multipliers")}
+        return found._replace(**alike)
+    if jac is not None or hess is not None:
+        raise ArgumentError(f"minimize: jac and hess need bounds or constraints, or their methods, got {method!r}")
     settings = options_of("minimize", options, _OPTIONS[name])
     if tol is not None:
         settings["gtol"] = tol
@@ -115,10 +152,8 @@ def minimize(
         pairs = concatenate([shapes.expand_dims(v, (-1,)) for v in (ops.real(start), ops.imag(start))], start.ndim)
         found = minimize(of_pairs, pairs, args, method=method, tol=tol, options=options, progress=progress)
         return found._replace(x=_to_complex(found.x), jac=ops.conj(_to_complex(found.jac)))
-    vector, objective = flat(fun, start, args)
-    out = eval_shape(objective, vector)
-    if getattr(out, "shape", None) != () or not is_real(out):
-        raise ShapeError(f"minimize: fun must return one scalar float, got {out}")
+    vector = shapes.reshape(start, (start.size,))
+    objective = _checked(fun, start, args)
     converted, captured = closure_convert(objective, vector)
     fixed = [stop_gradient(x) for x in captured]
     evaluate = value_and_grad(lambda x: converted(x, *fixed))
@@ -143,6 +178,45 @@ def minimize(
         end["nfev"],
         end["nit"],
     )
+
+
+def _method(method: str | None, bounds: Any, constrained: bool) -> str:
+    """Return the name of a method: a key of ``_OPTIONS``, or of ``OPTIONS`` if it is SciPy's."""
+    if method is None:
+        return "slsqp" if constrained else "l-bfgs-b" if bounds is not None else "bfgs"
+    given = str(method).lower()
+    if given in OPTIONS and (given != "l-bfgs-b" or bounds is not None or constrained):
+        if given == "l-bfgs-b" and constrained:
+            raise ArgumentError("minimize: L-BFGS-B has no constraints but bounds: use 'SLSQP' or 'trust-constr'")
+        return given
+    name = _NAMES.get(given, given)
+    if not is_listed(name, _OPTIONS):
+        raise ArgumentError(
+            "minimize: method must be 'BFGS', 'L-BFGS', 'Newton-CG', 'L-BFGS-B', 'SLSQP' or 'trust-constr', got "
+            f"{method!r}"
+        )
+    if bounds is not None or constrained:
+        raise ArgumentError(
+            f"minimize: {method} has no bounds and constraints: use 'L-BFGS-B', 'SLSQP' or 'trust-constr'"
+        )
+    return name
+
+
+def _as_arrays(derivative: Any, start: Any, args: Any, order: int) -> Callable[[Any], Any] | None:
+    """Return the user's gradient, or of order 2 the Hessian, as a function of vectors; None stays."""
+    if derivative is None:
+        return None
+    function = flat(derivative, start, args)[1]
+    return lambda x: shapes.reshape(inexact_operand("minimize", function(x)), (start.size,) * order)
+
+
+def _checked(fun: Callable[..., Any], start: Any, args: Any) -> Callable[[Any], Any]:
+    """Return ``fun`` as a function of vectors; raise unless it returns a real number."""
+    vector, objective = flat(fun, start, args)
+    out = eval_shape(objective, vector)
+    if getattr(out, "shape", None) != () or not is_real(out):
+        raise ShapeError(f"minimize: fun must return one scalar float, got {out}")
+    return objective
 
 
 def _to_complex(x: Any) -> Any:

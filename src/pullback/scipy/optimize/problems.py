@@ -38,6 +38,9 @@ class OptimizeResults(NamedTuple):
       nfev: how often the function was evaluated.
       njev: how often its derivative was evaluated.
       nit: how many iterations there were.
+      constr, multipliers, bound_multipliers, degeneracy: of :func:`minimize` with bounds or constraints, otherwise
+        None: the constrained values, as a vector; the derivatives of ``fun`` by the limits of these values, and of
+        the unknowns, zero where none is reached; and int32, why the solution has no derivative, or 0.
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy.optimize import minimize
@@ -55,6 +58,10 @@ class OptimizeResults(NamedTuple):
     nfev: Array
     njev: Array
     nit: Array
+    constr: Any = None
+    multipliers: Any = None
+    bound_multipliers: Any = None
+    degeneracy: Any = None
 
 
 def integer(value: int) -> Any:

@@ -24,7 +24,7 @@ _REASONS = {
     DEPENDENT: "the gradients of the constraints that hold with equality are linearly dependent; leave out those "
     "that follow from the others",
     NOT_UNIQUE: "the solution is not unique: add a term that chooses one, such as a small multiple of the squares",
-    NOT_SOLVED: "no solution was found, as status says",
+    NOT_SOLVED: "no point that satisfies the optimality conditions was found; status says how the method ended",
 }
 
 

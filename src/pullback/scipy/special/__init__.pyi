@@ -11,6 +11,17 @@ from pullback.scipy.special.bessel import jn as jn
 from pullback.scipy.special.bessel import jv as jv
 from pullback.scipy.special.bessel import kv as kv
 from pullback.scipy.special.bessel import yv as yv
+from pullback.scipy.special.elliptic import ellipe as ellipe
+from pullback.scipy.special.elliptic import ellipeinc as ellipeinc
+from pullback.scipy.special.elliptic import ellipj as ellipj
+from pullback.scipy.special.elliptic import ellipk as ellipk
+from pullback.scipy.special.elliptic import ellipkinc as ellipkinc
+from pullback.scipy.special.elliptic import ellipkm1 as ellipkm1
+from pullback.scipy.special.elliptic import elliprc as elliprc
+from pullback.scipy.special.elliptic import elliprd as elliprd
+from pullback.scipy.special.elliptic import elliprf as elliprf
+from pullback.scipy.special.elliptic import elliprg as elliprg
+from pullback.scipy.special.elliptic import elliprj as elliprj
 from pullback.scipy.special.error_functions import dawsn as dawsn
 from pullback.scipy.special.error_functions import erf as erf
 from pullback.scipy.special.error_functions import erfc as erfc
@@ -22,6 +33,7 @@ from pullback.scipy.special.error_functions import log_ndtr as log_ndtr
 from pullback.scipy.special.error_functions import ndtr as ndtr
 from pullback.scipy.special.error_functions import ndtri as ndtri
 from pullback.scipy.special.error_functions import owens_t as owens_t
+from pullback.scipy.special.error_functions import voigt_profile as voigt_profile
 from pullback.scipy.special.error_functions import wofz as wofz
 from pullback.scipy.special.exponential_integrals import exp1 as exp1
 from pullback.scipy.special.exponential_integrals import expi as expi
@@ -48,6 +60,11 @@ from pullback.scipy.special.gammas import polygamma as polygamma
 from pullback.scipy.special.gammas import zeta as zeta
 from pullback.scipy.special.hypergeometric import hyp1f1 as hyp1f1
 from pullback.scipy.special.hypergeometric import hyp2f1 as hyp2f1
+from pullback.scipy.special.inverses import betainccinv as betainccinv
+from pullback.scipy.special.inverses import betaincinv as betaincinv
+from pullback.scipy.special.inverses import gammainccinv as gammainccinv
+from pullback.scipy.special.inverses import gammaincinv as gammaincinv
+from pullback.scipy.special.inverses import lambertw as lambertw
 from pullback.scipy.special.logistic import boxcox as boxcox
 from pullback.scipy.special.logistic import boxcox1p as boxcox1p
 from pullback.scipy.special.logistic import entr as entr
@@ -64,10 +81,12 @@ from pullback.scipy.special.spherical import lpmn_values as lpmn_values
 from pullback.scipy.special.spherical import sph_harm_y as sph_harm_y
 
 __all__ = [
-    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma",
-    "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "exprel", "factorial",
-    "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1",
-    "i1e", "iv", "jn", "jv", "kl_div", "kv", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
+    "bernoulli", "bessel_jn", "beta", "betainc", "betainccinv", "betaincinv", "betaln", "boxcox", "boxcox1p",
+    "comb", "dawsn", "digamma", "ellipe", "ellipeinc", "ellipj", "ellipk", "ellipkinc", "ellipkm1", "elliprc",
+    "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1",
+    "expi", "expit", "expn", "exprel", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv",
+    "gammaincinv", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "iv", "jn", "jv",
+    "kl_div", "kv", "lambertw", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
     "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici", "softmax",
-    "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "yv", "zeta",
+    "spence", "sph_harm_y", "voigt_profile", "wofz", "xlog1py", "xlogy", "yv", "zeta",
 ]

@@ -247,6 +247,34 @@ def wofz(z: ArrayLike) -> Array:
     return strong(primitives.wofz_p.bind(z if z.dtype == wide else ops.convert_element_type(z, wide, z.weak_type)))
 
 
+def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike) -> Array:
+    """Voigt's profile: the density of the sum of a normal variable and one with Cauchy's distribution.
+
+    Args:
+      x: an array of floats; integers are converted.
+      sigma: an array that broadcasts against ``x``: the standard deviation of the normal variable; at 0 the profile is
+        Cauchy's density.
+      gamma: an array that broadcasts against the others: the half width of Cauchy's density at half its maximum; at 0
+        the profile is the normal density.
+
+    Returns:
+      An array of floats, of the broadcast shape; where both widths are 0 it is 0, and inf at x = 0.
+
+    Raises:
+      OperandError: an argument is neither an array nor a number (a TypeError).
+      DtypeError: an argument is complex (a TypeError).
+      ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
+
+    It is the real part of :func:`wofz` of ``(x + i gamma) / (sigma sqrt(2))``, over ``sigma sqrt(2 pi)``. It solves the
+    heat equation, which gives its derivatives by ``sigma``, also at 0.
+
+    >>> from pullback.scipy import special
+    >>> print(f"{special.voigt_profile(1.0, 0.5, 0.25):.4f}")
+    0.1503
+    """
+    return strong(apply("voigt_profile", primitives.voigt_profile_p, x, sigma, gamma))
+
+
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Fresnel's integrals, of ``sin(pi / 2 t**2)`` and of ``cos(pi / 2 t**2)`` from 0 to ``x``.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,8 +92,7 @@ def _copier(x: Any) -> tuple[Signature, Callable[[Any], Buffer]]:
     if type(x) is np.ndarray and x.dtype is dtype:
         return sig, backend().to_device(sig.aval, default_device(), copy=True)
     moved = backend().to_device(sig.aval, default_device(), copy=False)
-    converted = dtype.type if is_scalar else partial(np.array, dtype=dtype, order="C")
-    return sig, lambda value: moved(np.asarray(converted(value)))
+    return sig, moved if is_scalar else lambda value: moved(np.array(value, dtype, order="C"))
 
 
 def _array_of_number(x: Any) -> ArrayImpl:

@@ -16,6 +16,7 @@
 #endif
 
 enum { GARBAGE_EVERY = 1024 }; /* calls: one of so many frees the objects that the runtime has set aside */
+enum { NOTED_BITS = 10, NOTED = 1 << NOTED_BITS };
 
 /* What a step of a call says: it failed with an exception, it leaves the call to Python, or it is done. */
 typedef enum { FAILED = -1, LEFT = 0, DONE = 1 } Outcome;
@@ -45,7 +46,7 @@ static struct {
 } at;
 
 static PyObject *name_trace, *name_trace_context, *name_guard, *name_run, *name_dtype, *name_shape;
-static PyObject *name_shared, *name_class;
+static PyObject *name_shared, *name_class, *name_kind, *no_axes;
 static unsigned int calls;
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
@@ -133,13 +134,9 @@ static void clear(Call *call)
 /* The array of a number that programs were called with lately, or NULL. The reference is a new one. */
 static PyObject *known_number(PyObject *x, PyObject *context)
 {
-    PyTypeObject *type = Py_TYPE(x);
-    if (PyFloat_CheckExact(x)) {
-        if (PyFloat_AS_DOUBLE(x) == 0 && signbit(PyFloat_AS_DOUBLE(x))) /* it is equal to the other zero */
-            return NULL;
-    } else if (!PyLong_CheckExact(x) && type != &PyBool_Type && !PyType_IsSubtype(type, (PyTypeObject *)numpy_scalar))
-        return NULL;
-    PyObject *key = PyTuple_Pack(3, context, (PyObject *)type, x);
+    if (PyFloat_CheckExact(x) && PyFloat_AS_DOUBLE(x) == 0 && signbit(PyFloat_AS_DOUBLE(x)))
+        return NULL; /* it is equal to the other zero */
+    PyObject *key = PyTuple_Pack(3, context, (PyObject *)Py_TYPE(x), x);
     if (key == NULL)
         return NULL;
     PyObject *found = PyDict_GetItemWithError(numbers, key);
@@ -148,11 +145,32 @@ static PyObject *known_number(PyObject *x, PyObject *context)
     return found;
 }
 
-/* An array with a copy of the elements of an array of NumPy's, if one of its type was an argument before; or NULL. */
-static PyObject *snapshot(PyObject *x, PyObject *context)
+/* Whether a number was an argument lately: then it may come again, and is worth to be kept. It is noted. */
+static int came_lately(PyObject *x)
 {
-    PyObject *dtype = PyObject_GetAttr(x, name_dtype), *shape = PyObject_GetAttr(x, name_shape);
-    PyObject *key = dtype == NULL || shape == NULL ? NULL : PyTuple_Pack(3, context, dtype, shape);
+    static Py_hash_t noted[NOTED];
+    Py_hash_t hash = PyObject_Hash(x);
+    if (hash == -1)
+        return PyErr_Occurred() != NULL;
+    Py_hash_t *note = &noted[(size_t)hash * 0x9E3779B97F4A7C15ULL >> (64 - NOTED_BITS)];
+    int came = *note == hash;
+    *note = hash;
+    return came;
+}
+
+/* An array with a copy of a number or of an array of NumPy's, if one of its type was an argument before; or NULL. */
+static PyObject *copy_of(PyObject *x, PyObject *context)
+{
+    PyObject *key = NULL;
+    if (PyFloat_CheckExact(x) || PyLong_CheckExact(x)) {
+        key = PyTuple_Pack(3, context, (PyObject *)Py_TYPE(x), no_axes);
+    } else {
+        PyObject *dtype = PyObject_GetAttr(x, name_dtype), *shape = PyObject_GetAttr(x, name_shape);
+        if (dtype != NULL && shape != NULL)
+            key = PyTuple_Pack(3, context, dtype, shape);
+        Py_XDECREF(dtype);
+        Py_XDECREF(shape);
+    }
     PyObject *copier = key == NULL ? NULL : PyDict_GetItemWithError(copiers, key), *array = NULL;
     if (copier != NULL && PyTuple_CheckExact(copier) && PyTuple_GET_SIZE(copier) == 2) {
         Py_INCREF(copier);
@@ -163,9 +181,21 @@ static PyObject *snapshot(PyObject *x, PyObject *context)
         Py_DECREF(copier);
     }
     Py_XDECREF(key);
-    Py_XDECREF(dtype);
-    Py_XDECREF(shape);
     return array;
+}
+
+/* The array of a number or of an array of NumPy's, or NULL if only Python makes it. */
+static PyObject *made_quickly(PyObject *x, PyObject *context)
+{
+    if ((PyObject *)Py_TYPE(x) == numpy_array)
+        return copy_of(x, context);
+    if (!PyFloat_CheckExact(x) && !PyLong_CheckExact(x) && !PyBool_Check(x) &&
+        !PyObject_TypeCheck(x, (PyTypeObject *)numpy_scalar))
+        return NULL;
+    PyObject *array = known_number(x, context);
+    if (array != NULL || PyErr_Occurred() || PyBool_Check(x) || came_lately(x))
+        return array;
+    return copy_of(x, context);
 }
 
 /* Replace leaf i, which is a number or an array of NumPy's, by an array. */
@@ -187,7 +217,7 @@ static Outcome convert(Call *call, Py_ssize_t i, PyObject *context)
         call->converted = 1;
     }
     PyObject *x = PyList_GET_ITEM(call->leaves, i);
-    PyObject *array = (PyObject *)Py_TYPE(x) == numpy_array ? snapshot(x, context) : known_number(x, context);
+    PyObject *array = made_quickly(x, context);
     if (array == NULL) {
         if (PyErr_Occurred())
             return leave();
@@ -597,6 +627,52 @@ static int find_slots(void)
     return 0;
 }
 
+/* The buffer of NumPy's array with the elements, if they are on the host and of a dtype that buffers know. */
+static int get_host_buffer(PyObject *x, Py_buffer *view, int flags)
+{
+    PyObject *value = is_array(x) ? SLOT(x, at.host_value) : NULL;
+    if ((flags & PyBUF_WRITABLE) || value == NULL || (PyObject *)Py_TYPE(value) != numpy_array)
+        return -1;
+    Py_INCREF(value);
+    PyObject *dtype = PyObject_GetAttr(value, name_dtype);
+    PyObject *kind = dtype == NULL ? NULL : PyObject_GetAttr(dtype, name_kind);
+    int failed = kind == NULL || PyUnicode_READ_CHAR(kind, 0) == 'V' || PyObject_GetBuffer(value, view, flags) < 0;
+    if (!failed)
+        view->readonly = 1;
+    Py_XDECREF(kind);
+    Py_XDECREF(dtype);
+    Py_DECREF(value);
+    PyErr_Clear();
+    return failed ? -1 : 0;
+}
+
+/* The buffer of an array: that of the ``memoryview`` that its method ``__buffer__`` returns, or the same without it. */
+static int get_buffer(PyObject *x, Py_buffer *view, int flags)
+{
+    if (get_host_buffer(x, view, flags) == 0)
+        return 0;
+    view->obj = NULL;
+    PyObject *memory = PyObject_CallMethod(x, "__buffer__", "i", flags);
+    int failed = memory == NULL || PyObject_GetBuffer(memory, view, flags) < 0;
+    Py_XDECREF(memory);
+    return failed ? -1 : 0;
+}
+
+/* Give a class of Python's and its subclasses this buffer. Python 3.12 and later give one by ``__buffer__`` themselves,
+   through which NumPy takes five times as long to convert an array. */
+static int export_buffers(PyTypeObject *cls)
+{
+    if (!PyType_HasFeature(cls, Py_TPFLAGS_HEAPTYPE))
+        return PyErr_Format(PyExc_TypeError, "%R is no class of Python's", cls), -1;
+    cls->tp_as_buffer->bf_getbuffer = get_buffer;
+    PyObject *below = PyObject_CallMethod((PyObject *)cls, "__subclasses__", NULL);
+    int failed = below == NULL;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(below); i++)
+        failed = export_buffers((PyTypeObject *)PyList_GET_ITEM(below, i)) < 0;
+    Py_XDECREF(below);
+    return failed ? -1 : 0;
+}
+
 /* Keep the objects of Python that calls use, which ``quick.pyi`` lists. */
 static PyObject *configure(PyObject *module, PyObject *args, PyObject *objects)
 {
@@ -626,7 +702,7 @@ static PyObject *configure(PyObject *module, PyObject *args, PyObject *objects)
     }
     if (!PyDict_Check(numbers) || !PyDict_Check(copiers) || !PyType_Check(array_type) || !PyType_Check(numpy_scalar))
         return PyErr_Format(PyExc_TypeError, "an object is of another type");
-    if (find_slots() < 0)
+    if (find_slots() < 0 || export_buffers((PyTypeObject *)array_type) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -686,8 +762,9 @@ PyMODINIT_FUNC PyInit_quick(void)
         (name_run = PyUnicode_InternFromString("run")) == NULL ||
         (name_dtype = PyUnicode_InternFromString("dtype")) == NULL ||
         (name_shape = PyUnicode_InternFromString("shape")) == NULL ||
+        (name_kind = PyUnicode_InternFromString("kind")) == NULL ||
         (name_shared = PyUnicode_InternFromString("shared")) == NULL ||
-        (name_class = PyUnicode_InternFromString("__class__")) == NULL)
+        (name_class = PyUnicode_InternFromString("__class__")) == NULL || (no_axes = PyTuple_New(0)) == NULL)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     PyObject *function = module == NULL ? NULL : PyType_FromSpec(&function_spec);

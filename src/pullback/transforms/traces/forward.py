@@ -102,6 +102,7 @@ class JVPTrace(Trace):
     """
 
     __slots__ = ("directional", "masks", "rules", "tape", "transformation", "wraps")
+    differentiates = True
 
     def __init__(self, parent: Trace, function: Any, tape: LinearTrace | None = None) -> None:
         Trace.__init__(self, parent, function)

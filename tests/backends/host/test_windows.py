@@ -1,0 +1,101 @@
+"""Windows by the module in C: their extremes, the positions of these, and sums at positions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pullback.backends.host import own, windows
+
+pytestmark = pytest.mark.skipif(own.loops is None, reason="the module in C is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _on_three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "cores", lambda: 3)
+    monkeypatch.setattr(windows, "_SHARE", 1)
+
+
+def _elements(shape: Any, geometry: Any) -> Any:
+    """For each window the numbers of its elements that are inside, and their indices."""
+    for window in np.ndindex(*[count for count, *_ in geometry]):
+        ranges = [
+            [w * stride - low + k * step for k in range(size)]
+            for w, (_, size, stride, low, step) in zip(window, geometry, strict=True)
+        ]
+        found = enumerate(itertools.product(*ranges))
+        yield (
+            window,
+            [(i, index) for i, index in found if all(0 <= a < n for a, n in zip(index, shape, strict=True))],
+        )
+
+
+def _geometry(rng: np.random.Generator, shape: Any) -> Any:
+    out = []
+    for n in shape:
+        size, stride, step = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        low, high = int(rng.integers(-1, 3)), int(rng.integers(0, 3))
+        span = n + low + high - (1 + (size - 1) * step)
+        if rng.random() < 0.3 or span < 0:
+            out.append((n, 1, 1, 0, 1))
+        else:
+            out.append((span // stride + 1, size, stride, low, step))
+    return out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(40))
+def test_windows_of_any_geometry(seed: int, dtype: Any) -> None:
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(1, 5))
+    shape = tuple(rng.integers(1, (0, 700, 30, 12, 7)[ndim], ndim).tolist())
+    x = rng.integers(-3, 4, shape).astype(dtype)  # many are equal
+    x[rng.random(shape) < 0.1] = np.nan
+    x[rng.random(shape) < 0.1] = -np.inf
+    geometry = _geometry(rng, shape)
+    for largest in (False, True):
+        start = -np.inf if largest else np.inf
+        best, at = windows.extremes(x, geometry, largest), windows.positions(x, geometry, largest)
+        numbers = rng.integers(0, 9, best.shape).astype(dtype)
+        summed = np.zeros(shape, dtype)
+        for window, inside in _elements(shape, geometry):
+            values = [x[index] for _, index in inside]
+            expected = (max if largest else min)(values, default=start) if not np.isnan(values).any() else np.nan
+            np.testing.assert_equal(best[window], expected)
+            equal = [np.array_equal(v, expected, equal_nan=True) for v in values]
+            if inside:
+                assert at[window] == inside[equal.index(True)][0]
+                summed[inside[equal.index(True)][1]] += numbers[window]
+            else:
+                assert at[window] == np.prod([size for _, size, *_ in geometry])
+        np.testing.assert_array_equal(windows.put(numbers, at, geometry, shape), summed)
+
+
+def test_of_zeros_the_one_without_a_sign_is_larger() -> None:
+    x = np.array([0.0, -0.0, -0.0, 0.0])
+    geometry = [(2, 2, 2, 0, 1)]
+    assert not np.signbit(windows.extremes(x, geometry, True)).any()
+    assert np.signbit(windows.extremes(x, geometry, False)).all()
+
+
+def test_positions_outside_of_a_window_are_dropped() -> None:
+    numbers, at = np.ones(3, np.float32), np.array([-1, 2, 1], np.int32)
+    np.testing.assert_array_equal(windows.put(numbers, at, [(3, 2, 2, 0, 1)], (6,)), [0, 0, 0, 0, 0, 1])
+
+
+def test_wrong_arrays_are_errors() -> None:
+    x, out, at = np.zeros(6), np.zeros(3), np.zeros(3, np.int32)
+    geometry = ((3, 2, 2, 0, 1),)
+    for kind, operand, result, positions, given in (
+        ("extremes", x.astype(int), out, None, geometry), ("extremes", x, out[:2], None, geometry),
+        ("extremes", x, None, None, geometry), ("extremes", x[::2], out, None, geometry),
+        ("find", x, None, None, geometry),
+        ("find", x, None, at.astype(np.int64), geometry), ("put", x, out, None, geometry),
+        ("put", x, out.astype(np.float32), at, geometry), ("extremes", x, out, None, ()),
+        ("extremes", x, out, None, ((3, 0, 2, 0, 1),)), ("extremes", x, out, None, ((3, 2, 0, 0, 1),)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="expected"):
+            own.loops.windows(kind, operand, result, positions, given, True, 0)
