@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
+from pullback.backends.host.sorting import counted
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray
@@ -314,6 +315,9 @@ def bincount(
 
 def _counted(values: Any, length: int) -> Any:
     """Return how often each number below ``length`` occurs; None if there are none or others."""
+    found = counted(values, length)
+    if found is not None:
+        return found.astype(dtypes.default_int())
     if not values.size or values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= length:
         return None
     return np.bincount(values.astype(np.intp, copy=False), minlength=length).astype(dtypes.default_int())

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
+from pullback.backends.host import moves
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray
 from pullback.core.docs import describe, with_example
@@ -348,7 +349,7 @@ def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayIm
         return None
     elif isinstance(index, ArrayImpl):
         index = index._value
-    out = np.array(old, order="C")
+    out = moves.copied(old)
     try:
         state.silently(_UFUNCS[name], out, index, new)
     except (IndexError, ValueError, TypeError, OverflowError):

@@ -321,6 +321,8 @@ def _too_wide(indices: Any) -> Any:
 
     Return None for all other indices.
     """
+    if type(indices) is ArrayImpl:
+        return None
     most = dtypes.iinfo(dtypes.default_int()).max
     if type(indices) is int:
         fits = -most <= indices <= most

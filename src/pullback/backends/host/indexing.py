@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.backends.host import moves
+from pullback.backends.host import moves, own
+from pullback.backends.host.parallel import cores
 from pullback.core.array import MOST_HOST_AXES
 
 Axes = tuple[int, ...]
@@ -305,6 +306,8 @@ def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:
         op.at(flat, positions.ravel(), rows.ravel())
 
 
+MANY_PICKS = 1 << 15
+"""The positions that are worth a thread."""
 MANY_POSITIONS = 1024
 """The least positions for which flat ones are computed: of a million NumPy's way takes 2.5 times as long."""
 
@@ -315,6 +318,13 @@ def along_axis(x: Any, positions: Any, axis: int) -> Any:
     Raises:
       IndexError: a position is out of range.
     """
+    if own.loops is not None:
+        out = np.empty(positions.shape, x.dtype)
+        done = own.loops.pick(x, positions, axis, out, min(cores() - 1, positions.size // MANY_PICKS))
+        if done:
+            return out
+        if done is not None:
+            raise IndexError(f"a position is out of range for an axis of size {x.shape[axis]}")
     if positions.size < MANY_POSITIONS or not x.flags.c_contiguous:
         return np.take_along_axis(x, positions, axis)
     shape, size = x.shape, x.shape[axis]

@@ -573,6 +573,7 @@ static void share(Job *job) {
 #include "products.h"
 #include "moves.h"
 #include "windows.h"
+#include "picks.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -1004,6 +1005,8 @@ static PyMethodDef METHODS[] = {
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"move", move, METH_VARARGS, move_doc},
     {"windows", windows, METH_VARARGS, windows_doc},
+    {"pick", pick, METH_VARARGS, pick_doc},
+    {"count", count, METH_VARARGS, count_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

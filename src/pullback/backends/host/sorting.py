@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.backends.host import native
 from pullback.backends.host.indexing import along_axis
-from pullback.backends.host.parallel import by_rows
+from pullback.backends.host.parallel import by_rows, cores
 from pullback.backends.host.reductions import is_narrow
 
 _MOST_AXES = 32
@@ -206,6 +206,21 @@ def searchsorted(sorted_: Any, values: Any, *, side: str, index_dtype: np.dtype[
     return out
 
 
+def counted(x: Any, length: int) -> Any:
+    """Return how often each number below ``length`` occurs; negative ones count as 0. None if NumPy is as quick."""
+    if native.loops is None or x.size < _MANY_COUNTED or not 0 < length <= _MOST_BINS or x.size >= 2**32:
+        return None
+    if x.dtype.kind != "i" or x.dtype.itemsize < 4:
+        return None
+    out = np.zeros(length, np.intp)
+    native.loops.count(np.ascontiguousarray(x), out, min(cores() - 1, x.size // _SHARE_COUNTED))
+    return out
+
+
+_MANY_COUNTED, _SHARE_COUNTED = 1 << 12, 1 << 16
+_MOST_BINS = 1 << 13
+
+
 def _search(sorted_: Any, values: Any, side: str) -> Any:
     """The position of each value in a sorted vector.
 
@@ -222,6 +237,9 @@ _MANY_VALUES = 1 << 10
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
     """Gather elements at ``indices`` along an axis; along all other axes ``x`` and ``indices`` broadcast."""
+    shape = indices.shape
+    if (shape[:axis], shape[axis + 1 :]) == (x.shape[:axis], x.shape[axis + 1 :]):
+        return along_axis(x, indices, axis)
     return x[_grid(x.shape, indices, axis)]
 
 

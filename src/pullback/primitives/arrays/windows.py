@@ -7,11 +7,13 @@ StableHLO), with the index vector along the last axis of the indices.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.backends.host import moves
 from pullback.core import dtypes
 from pullback.core.arguments import is_listed, quote
 from pullback.core.array import ArrayImpl
@@ -151,7 +153,8 @@ def zeros(shape: Shape, dtype: np.dtype[Any]) -> Any:
     """Return zeros to scatter into: a new array in eager evaluation, an operation while a program is traced."""
     if shape and state.trace.quick:
         try:
-            return ArrayImpl(np.zeros(shape, dtype))
+            is_copied = moves.are_moved(math.prod(shape), dtype)  # what is written into, by all cores
+            return ArrayImpl(np.broadcast_to(np.zeros((), dtype), shape) if is_copied else np.zeros(shape, dtype))
         except (MemoryError, ValueError) as error:
             raise AllocationError(f"no memory for an array of shape {shape}: {error}") from None
     zero = shapes.full((), 0, dtype)
