@@ -126,6 +126,7 @@ OF_NO_FUNCTION = {
     "JAXIndexError": "only its subclasses are raised",
     "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",
     "UnreducedOperandError": "operations that are not linear in an operand raise it, such as the sine: most of them",
+    "UnsupportedAttributeError": "an attribute of arrays raises it",
     "UnsupportedSwitchError": "config.update raises it, a method of an object, which has no page",
 }
 """The errors that no docstring of a public function lists."""
