@@ -129,27 +129,6 @@ def averaged(x: Any, c: Any) -> Any:
     return 0.3 * x + 0.7 * (x + c / x) / 2
 
 
-def quadratic(m: int, n: int) -> Callable[[], Sequence[Any]]:
-    """Return the function that makes a quadratic program: matrix, vector, rows and limits."""
-
-    def make() -> Sequence[Any]:
-        rng = np.random.default_rng(2)
-        root = rng.standard_normal((n, n)) / np.sqrt(n)
-        rows = rng.standard_normal((m, n)) / np.sqrt(n)
-        return root @ root.T + np.eye(n), rng.standard_normal(n), rows, rng.random(m) / 4
-
-    return make
-
-
-def quadratic_by_scipy(p: Any, q: Any, g: Any, h: Any) -> Any:
-    """The solution by SLSQP, with derivatives written by hand."""
-    limits = {"type": "ineq", "fun": lambda x: h - g @ x, "jac": lambda x: -g}
-    return oracle.minimize(
-        lambda x: x @ p @ x / 2 + q @ x, np.zeros(len(q)), method="SLSQP", jac=lambda x: p @ x + q,
-        constraints=[limits], bounds=oracle.Bounds(-0.2, np.inf), options={"ftol": 1e-14, "maxiter": 1000},
-    ).x  # fmt: skip
-
-
 def every_second(n: int) -> Any:
     """Which unknowns are integers."""
     return np.arange(n) % 2
@@ -212,12 +191,6 @@ PART = Part(
                 c, integrality=every_second(len(c)), constraints=oracle.LinearConstraint(a, ub=b)
             ).x,
             linear(3, 5), linear(20, 40), note="20 real unknowns, 20 integers and 20 inequalities.",
-        ),
-        row(
-            "solve_qp", "(P, q, G, h, A, b, lb, ub)",
-            lambda p, q, g, h: optimize.solve_qp(p, q, g, h, lb=-0.2).x,
-            quadratic_by_scipy, quadratic(3, 5), quadratic(40, 80), anchor_error=1e-7,
-            note="80 unknowns and 40 inequalities, in the form of `qpsolvers`; SciPy's is SLSQP.",
         ),
         row(
             "linear_sum_assignment", "(cost_matrix, maximize)",
