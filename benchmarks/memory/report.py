@@ -29,6 +29,17 @@ time of the same program without a budget, Pullback's and then JAX's. A dash is 
 | program | 75 % | 50 % | 30 % |
 |---|---|---|---|
 """
+_TORCH = """
+## Beside PyTorch's budget
+
+`torch.compile` takes `activation_memory_budget`, a share between 0 and 1. For each budget, the fastest share whose
+saved activations are within the same number of bytes; Pullback's CPU time in multiples of its time; and in multiples of
+the time of the same program without a budget, Pullback's and then PyTorch's. PyTorch counts no temporaries on CPUs:
+what is compared is less, the bytes that the forward pass saves.
+
+| program | 75 % | 50 % | 30 % |
+|---|---|---|---|
+"""
 
 
 def _megabytes(count: float) -> str:
@@ -42,22 +53,36 @@ def _cell(row: dict[str, Any], share: str) -> str:
     return f"{100 * found['temporaries'] / row['usual']:.0f} %, {found['seconds'] / row['seconds']:.2f}"
 
 
-def _beside(row: dict[str, Any], jax: dict[str, Any], share: str) -> str:
+def _beside(row: dict[str, Any], peer: dict[str, Any], share: str, usual: str, memory: str) -> str:
+    """Return a cell: Pullback beside the fastest way of a peer that keeps the same budget.
+
+    Args:
+      row: what was measured of Pullback.
+      peer: what was measured of the peer, by ways.
+      share: the budget.
+      usual: the peer's way without recomputation.
+      memory: the name of the peer's count of bytes.
+    """
     found = row["shares"][share]
     if "impossible" in found:
         return ""
     limit = float(share) * row["usual"]
-    fitting = [(each["seconds"], name) for name, each in jax.items() if each["temporaries"] <= limit]
+    fitting = [(each["seconds"], name) for name, each in peer.items() if each[memory] <= limit]
     if not fitting:
         return "—"
     seconds, name = min(fitting)
-    own, theirs = found["seconds"] / row["seconds"], seconds / jax["everything"]["seconds"]
+    own, theirs = found["seconds"] / row["seconds"], seconds / peer[usual]["seconds"]
     return f"{found['seconds'] / seconds:.2f} of {name} ({own:.2f}, {theirs:.2f})"
+
+
+_PEERS = {"jax": (_JAX, "everything", "temporaries"), "torch": (_TORCH, "1.0", "saved")}
+"""For each peer the head of its table, its way without recomputation, and its count of bytes."""
 
 
 def page(results: dict[str, Any]) -> str:
     """Return the text of the page."""
-    lines, beside = [], []
+    lines: list[str] = []
+    beside: dict[str, list[str]] = {peer: [] for peer in _PEERS}
     for name, libraries in results.items():
         row = libraries.get("pullback")
         if row is None:
@@ -67,9 +92,12 @@ def page(results: dict[str, Any]) -> str:
         cells = [_cell(row, share) for share in shares]
         predicted = f"{100 * row['predicted'] / row['usual']:.0f} %"
         lines.append(f"| {' | '.join([name, _megabytes(row['usual']), predicted, *cells, f'{worst:.0e}'])} |")
-        if "jax" in libraries:
-            beside.append(f"| {' | '.join([name, *(_beside(row, libraries['jax'], share) for share in shares)])} |")
-    return _HEAD + "\n".join(lines) + "\n" + (_JAX + "\n".join(beside) + "\n" if beside else "")
+        for peer, (_, usual, memory) in _PEERS.items():
+            if peer in libraries:
+                cells = [_beside(row, libraries[peer], share, usual, memory) for share in shares]
+                beside[peer].append(f"| {' | '.join([name, *cells])} |")
+    tables = [head + "\n".join(beside[peer]) + "\n" for peer, (head, _, _) in _PEERS.items() if beside[peer]]
+    return _HEAD + "\n".join(lines) + "\n" + "".join(tables)
 
 
 def write_page(results: dict[str, Any]) -> None:

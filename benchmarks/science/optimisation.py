@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize as oracle
+from scipy.optimize import elementwise
 
 from benchmarks.science.rows import Part, Row
 from pullback import numpy as jnp
@@ -108,6 +109,26 @@ def minimised(method: str, n: int, tight: dict[str, Any], note: str, anchor_erro
     )  # fmt: skip
 
 
+def coefficients(n: int) -> Callable[[], Sequence[Any]]:
+    """Return the function that makes n coefficients."""
+    return lambda: (1 + 20 * np.random.default_rng(0).random(n),)
+
+
+def cubic(x: Any, c: Any) -> Any:
+    """A function with one root."""
+    return x**3 + x - c
+
+
+def integral(x: Any, c: Any) -> Any:
+    """A function whose derivative is ``cubic``."""
+    return x**4 / 4 + x**2 / 2 - c * x
+
+
+def averaged(x: Any, c: Any) -> Any:
+    """A function whose fixed point is the square root of ``c``."""
+    return 0.3 * x + 0.7 * (x + c / x) / 2
+
+
 def every_second(n: int) -> Any:
     """Which unknowns are integers."""
     return np.arange(n) % 2
@@ -130,6 +151,31 @@ PART = Part(
             "trust-constr", 50, {"gtol": 1e-13, "xtol": 1e-15, "barrier_tol": 1e-13},
             "trust-constr with 50; SciPy's derivatives are written by hand. Solutions of SLSQP and trust-constr "
             "are precise to rounding, SciPy's to its tolerance.", 1e-7,
+        ),
+        row(
+            "brentq", "(f, a, b, args, xtol, rtol, maxiter, full_output)",
+            lambda c: optimize.brentq(cubic, 0.0, 4.0, (c,), xtol=1e-14),
+            lambda c: elementwise.find_root(cubic, (np.zeros(c.shape), 4.0), args=(c,)).x,
+            coefficients(5), coefficients(10_000), note="SciPy's is `elementwise.find_root`.",
+        ),
+        row(
+            "root_scalar", "(f, args, method, bracket, fprime, fprime2, x0, x1, xtol, rtol, maxiter)",
+            lambda c: optimize.root_scalar(cubic, (c,), x0=np.full(c.shape, 4.0)).root,
+            lambda c: oracle.newton(cubic, np.full(c.shape, 4.0), lambda x, c: 3 * x**2 + 1, (c,)),
+            coefficients(5), coefficients(10_000), note="SciPy's is `newton`, with a derivative written by hand.",
+        ),
+        row(
+            "minimize_scalar", "(fun, bracket, bounds, args, method, tol, options)",
+            lambda c: optimize.minimize_scalar(integral, bounds=(0.0, 4.0), args=(c,)).x,
+            lambda c: np.array([oracle.minimize_scalar(integral, bounds=(0, 4), args=(v,)).x for v in c]),
+            coefficients(5), coefficients(1_000), anchor_error=1e-5,
+            note="1,000 elements, in a loop of SciPy's, which are half as precise.",
+        ),
+        row(
+            "fixed_point", "(func, x0, args, xtol, maxiter, method)",
+            lambda c: optimize.fixed_point(averaged, np.ones(c.shape), (c,), xtol=1e-12),
+            lambda c: oracle.fixed_point(averaged, np.ones(c.shape), (c,), xtol=1e-12),
+            coefficients(5), coefficients(10_000),
         ),
         row(
             "linprog", "(c, A_ub, b_ub, A_eq, b_eq, bounds, method, *, options)",

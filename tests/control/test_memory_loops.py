@@ -5,7 +5,10 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import grad, jit, lax, make_jaxpr
+from pullback.control.memory_budgets import inputs_only
 from pullback.control.memory_loops import LoopCosts, Piece, choices, divided, is_loop
+from pullback.control.memory_plans import planner
+from pullback.control.memory_segments import choose, needed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.transforms.autodiff.grad import value_and_grad
 
@@ -74,3 +77,56 @@ def test_the_compiled_gradient_of_a_loop_keeps_the_budget() -> None:
     limited = grad(long, memory=int(0.3 * usual))
     assert temporaries(limited) <= 0.3 * usual
     assert same(jit(limited)(W, xs), grad(long)(W, xs))
+
+
+def pieces_within(step, share, w, x):
+    """The pieces of a long loop of a step under a budget."""
+
+    def run(w, x):
+        return jnp.sum(lax.scan(lambda x, _: (step(w, x), None), x, None, length=120)[0] ** 2)
+
+    program, consts = inputs_only(make_jaxpr(run)(w, x))
+    plans = planner(program, (*[False] * len(consts), True, True))
+    [pieces] = [s.loop for s in plans.within(int(share * plans.usual.peak), "grad").segments if s.loop is not None]
+    return pieces
+
+
+def test_steps_with_products_run_again_one_by_one_and_fused_steps_in_chunks() -> None:
+    def widens(w, x):
+        return x + 0.1 * jnp.tanh(x @ w) @ w.T
+
+    def moves(w, x):
+        left, right = jnp.roll(x, 1, 0), jnp.roll(x, -1, 1)
+        return x + 0.1 * (jnp.sin(left) * right - x * left) * w
+
+    one_by_one = pieces_within(widens, 0.2, 0.1 * jnp.ones((8, 128)), jnp.ones((64, 8)))
+    assert [(piece.chunk, piece.kept) for piece in one_by_one] == [(0, frozenset())]
+    assert any(piece.chunk for piece in pieces_within(moves, 0.2, 0.1 * jnp.ones((64, 64)), jnp.ones((64, 64))))
+
+
+def test_fewer_arrays_of_small_steps_take_less_time() -> None:
+    [eqn] = [eqn for eqn in make_jaxpr(looped)(W, XS).eqns if is_loop(eqn)]
+    costs = LoopCosts(eqn)
+    assert costs.arrays >= 2
+    nothing = lambda level: (frozenset(), costs.carry, 0.0)
+    found = choices(costs, [1.0], nothing)
+    [again] = [c for c in found if c.pieces == (Piece(60, 0, frozenset()),)]
+    assert again.time < 0
+    assert again.stored == 60 * costs.carry
+
+
+def test_a_choice_needs_the_budget_that_it_says() -> None:
+    def run(w, x):
+        for _ in range(12):
+            x = jnp.tanh(x @ w)
+        return jnp.sum(x)
+
+    program, _ = inputs_only(make_jaxpr(run)(jnp.ones((32, 32)), jnp.ones((256, 32))))
+    plans = planner(program, (True, True))
+    segments = choose(plans.cuts, plans.options, 0.7 * plans.usual.peak)
+    assert segments is not None
+    budget = needed(segments)
+    assert budget <= 0.7 * plans.usual.peak
+    assert choose(plans.cuts, plans.options, 1.02 * budget) is not None
+    others = choose(plans.cuts, plans.options, 0.98 * budget)
+    assert others is None or needed(others) < budget

@@ -125,6 +125,7 @@ OF_NO_FUNCTION = {
     "JAXTypeError": "only its subclasses are raised",
     "JAXIndexError": "only its subclasses are raised",
     "JaxRuntimeError": "the runtime fails in a way that Pullback does not know",
+    "UnsupportedAttributeError": "an attribute of arrays raises it",
     "UnsupportedSwitchError": "config.update raises it, a method of an object, which has no page",
 }
 """The errors that no docstring of a public function lists."""

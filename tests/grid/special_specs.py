@@ -92,6 +92,7 @@ SPECIAL_PRIMITIVES: list[Spec] = [
        **{**COMPLEX, "dtypes": "F", "tolerance": 64}),
     of(errors.voigt_p, lambda z, s: special.wofz(z / s / 2**0.5) / s / (2 * np.pi) ** 0.5, (0.2, 2), (0.2, 2),
        params={"order": 0}, **{**COMPLEX, "tolerance": 64}),
+    of(errors.voigt_profile_p, special.voigt_profile, (-3, 3), (0.2, 2), (0.2, 2), tolerance=16),
     of(inverses.lambertw_p, lambda z, k: special.lambertw(z), (0.3, 2), (0, 0), **COMPLEX),
     of(errors.ndtri_p, special.ndtri, (0.01, 0.99)),
     of(errors.fresnel_s_p, lambda x: special.fresnel(x)[0], (-3, 3)),

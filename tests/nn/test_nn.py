@@ -235,6 +235,22 @@ def test_logsumexp_of_axes() -> None:
     assert not nn.logsumexp(3.0).weak_type
 
 
+@pytest.mark.parametrize("function", [nn.silu, partial(nn.gelu, approximate=False)])
+def test_slopes_of_activations_are_accurate_in_eager_code(function: Any) -> None:
+    """They have rules of their own there."""
+    x = np.concatenate([np.linspace(-1, 12, 5001), np.linspace(-9, -3, 501)]).astype(np.float32)
+    wide = x.astype(np.float64)
+    if function is nn.silu:
+        exact = scipy.special.expit(wide) * (1 + wide * scipy.special.expit(-wide))
+    else:
+        exact = scipy.special.ndtr(wide) + wide * np.exp(-wide * wide / 2) / np.sqrt(2 * np.pi)
+    for count in (100, len(x)):  # by SciPy's functions, and by loops
+        ones = np.ones(count, np.float32)
+        slope = pullback.vjp(function, pnp.asarray(x[:count]))[1](ones)[0]
+        np.testing.assert_allclose(slope, exact[:count], 1e-6, 1e-7)
+    assert pullback.vjp(nn.silu, pnp.asarray(1 + 1j))[1](pnp.asarray(1 + 0j))[0].dtype.kind == "c"
+
+
 # Softmax -----------------------------------------------------------------------------------------------------------
 
 

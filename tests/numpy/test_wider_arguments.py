@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import operator
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import lax, nn, ops, random
+from pullback import device_put, devices, jit, lax, nn, ops, random
 from pullback.errors import DtypeError, ShapeError
+from pullback.transforms.jit.jit import quick
 from tests.helpers import eager_and_compiled
 
 
@@ -244,17 +247,56 @@ def test_the_bytes_of_an_array() -> None:
         bytes(random.key(0))
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have no buffer protocol before Python 3.12")
+@pytest.mark.skipif(
+    quick is None and sys.version_info < (3, 12),
+    reason="Python's classes have no buffer protocol before Python 3.12, and there is no module in C",
+)
 def test_memory_of_an_array() -> None:
-    for x in (pnp.arange(3.0), pnp.ones((2, 4))[:, ::2], pnp.array(True)):
+    compiled, there = jit(lambda x: 2 * x)(pnp.arange(6.0)), device_put(pnp.arange(6), devices()[0])
+    for x in (pnp.arange(3.0), pnp.ones((2, 4))[:, ::2], pnp.array(True), pnp.zeros((0, 2)), compiled, there):
         assert hashlib.sha256(x).digest() == hashlib.sha256(np.asarray(x).tobytes()).digest()
         view = memoryview(x)
         assert view.readonly
         assert view.shape == x.shape
         np.testing.assert_array_equal(np.asarray(view), x)
         assert bytearray(x) == x.tobytes()
-    with pytest.raises(BufferError, match="arrays are immutable"):
-        x.__buffer__(1)
+        with pytest.raises(BufferError, match="arrays are immutable"):
+            x.__buffer__(1)
+        with pytest.raises((BufferError, TypeError)):
+            io.BytesIO(b"123").readinto(x)
+        with pytest.raises(ValueError, match=r"WRITEABLE|read-only"):
+            np.asarray(x).setflags(write=True)
+    assert memoryview(pnp.ones((2, 4))[:, ::2]).tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.skipif(quick is None and sys.version_info < (3, 12), reason="as above")
+def test_memory_outlives_its_array() -> None:
+    x = pnp.arange(1000.0)
+    view = memoryview(x)
+    x = x + 1  # in place, if nobody else had the elements
+    del x
+    assert view.tolist() == list(range(1000))
+    for _ in range(100):
+        y = pnp.arange(100.0)
+        memoryview(y).release()
+    gone = weakref.ref(y)
+    del y
+    assert gone() is None
+
+
+@pytest.mark.skipif(quick is None and sys.version_info < (3, 12), reason="as above")
+def test_memory_of_what_has_no_format() -> None:
+    with pytest.raises(BufferError, match="bfloat16 have no format"):
+        memoryview(pnp.ones(2, "bfloat16"))
+    assert np.asarray(pnp.ones(2, "bfloat16")).tolist() == [1, 1]
+    with pytest.raises(BufferError, match="have no format"):
+        memoryview(random.key(0))
+    deleted = pnp.ones(3)
+    deleted.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        memoryview(deleted)
+    with pytest.raises(TypeError):
+        jit(lambda x: memoryview(x).nbytes)(1.0)
 
 
 def test_small_things() -> None:

@@ -113,6 +113,11 @@ def test_gamma_regression(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_elliptic_pendulum(tmp_path: Path) -> None:
+    assert "an amplitude one degree larger" in run("elliptic_pendulum.py", str(tmp_path / "swings.png"))
+
+
+@pytest.mark.slow
 def test_bessel_fit(tmp_path: Path) -> None:
     run("bessel_fit.py", str(tmp_path / "curve.png"))
     assert (tmp_path / "curve.png").stat().st_size > 1000

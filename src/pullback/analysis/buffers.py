@@ -38,12 +38,26 @@ _Value = tuple[str, int]
 """The name of an instruction, and the index of one of its results."""
 
 
-class _Instruction(NamedTuple):
+class Instruction(NamedTuple):
+    """An instruction of a compiled program.
+
+    Attributes:
+      name, opcode: what the compiler calls it, and its kind.
+      sizes: the bytes of its results; none for an instruction that only names values.
+      operands: the names of its operands.
+      called: the computations that a loop, a branch or a call runs.
+      fused: the computations that a fusion consists of.
+      line: the user's line, as in ``model.py:31``.
+      is_root: whether its result is that of its computation.
+      element: which element of a tuple it takes.
+    """
+
     name: str
     sizes: list[int]
     opcode: str
     operands: list[str]
     called: list[str]
+    fused: list[str]
     line: str
     is_root: bool
     element: int
@@ -51,9 +65,16 @@ class _Instruction(NamedTuple):
 
 def most_alive(text: str) -> Alive:
     """Return what is alive at each instruction of a compiled program, from its text."""
+    computations, entry = computations_of(text)
+    known: dict[str, Alive] = {}
+    return _of(entry, computations, known) if entry else Alive((), (), ())
+
+
+def computations_of(text: str) -> tuple[dict[str, list[Instruction]], str]:
+    """Return the computations of a compiled program, by their names, and the name of the one that runs first."""
     rows = text.splitlines()
     lines = _Lines(rows)
-    computations: dict[str, list[_Instruction]] = {}
+    computations: dict[str, list[Instruction]] = {}
     entry, current = "", None
     for row in rows:
         if head := _HEAD.match(row):
@@ -61,21 +82,21 @@ def most_alive(text: str) -> Alive:
             entry = head[2] if head[1] else entry
         elif current is not None and (found := _INSTRUCTION.match(row)):
             current.append(_parsed(found[2], found[3], lines.of(row), bool(found[1])))
-    known: dict[str, Alive] = {}
-    return _of(entry, computations, known) if entry else Alive((), (), ())
+    return computations, entry
 
 
-def _parsed(name: str, rest: str, line: str, is_root: bool) -> _Instruction:
+def _parsed(name: str, rest: str, line: str, is_root: bool) -> Instruction:
     opcode = _OPCODE.search(rest[_end(rest) :])
     kind = opcode[1] if opcode else ""
     head, _, tail = rest.partition(f" {kind}(")
     operands, _, attributes = tail.partition(")")
     branches = [n.strip().lstrip("%") for found in _BRANCHES.findall(attributes) for n in found.split(",")]
-    called = [*_CALLED.findall(attributes), *branches] if kind in _RUN else []
+    named = [*_CALLED.findall(attributes), *branches]
+    called, fused = (named, []) if kind in _RUN else ([], named if kind == "fusion" else [])
     where = os.path.basename(line) if line else "an unknown line"
     sizes, index = [] if kind in _SAME else _bytes(head), _INDEX.search(attributes)
     at = int(index[1]) if index else 0
-    return _Instruction(name, sizes, kind, _NAMES.findall(operands), called, where, is_root, at)
+    return Instruction(name, sizes, kind, _NAMES.findall(operands), called, fused, where, is_root, at)
 
 
 def _end(text: str) -> int:
@@ -100,7 +121,7 @@ def _bytes(shapes: str) -> list[int]:
     return found
 
 
-def _of(name: str, computations: dict[str, list[_Instruction]], known: dict[str, Alive]) -> Alive:
+def _of(name: str, computations: dict[str, list[Instruction]], known: dict[str, Alive]) -> Alive:
     """Return what is alive in a computation and in those that it runs."""
     if name in known:
         return known[name]

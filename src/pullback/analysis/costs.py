@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 from pullback.analysis.collectives import Collective, collectives
+from pullback.analysis.compiled_times import by_line, module_name, seconds_of_instructions
 from pullback.analysis.line_costs import LineCosts, seconds_by_line
-from pullback.analysis.work import work_of
-from pullback.core import source
+from pullback.analysis.work import Work, work_of
+from pullback.core import source, tree
 from pullback.core.arguments import flag, require_function
 from pullback.core.errors import ArgumentError, PullbackError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -144,8 +145,8 @@ def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cos
 
     The attribute ``lines`` has the floating-point operations and the bytes that are read and written, by line:
     those of the whole program, over all devices. They are counted by the traits of its operations, which a compiled
-    program fuses; so its bytes are fewer. A compiled program does not say how long each line takes: measured times are
-    those of operations that run one by one.
+    program fuses; so its bytes are fewer. Measured times of a compiled function are those of a profile: of operations
+    that are fused, their lines share the time. Those of another function are of operations that run one by one.
 
     The function is compiled, and the compiled program is read. Meshes may be larger than the machine: virtual CPU
     devices (``pullback.config.update("num_cpu_devices", 512)`` before the first program) show how a program is divided.
@@ -154,13 +155,15 @@ def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cos
     Args:
       fun: a function, or a compiled function ``jit(f, in_shardings=...)``. The arguments may be of the type
         ``ShapeDtypeStruct``, with shardings.
-      measure: whether to run ``fun`` once, operation by operation, and measure the time of each line.
+      measure: whether to run ``fun`` and measure the time of each line: a compiled function twice, and another function
+        once, operation by operation.
 
     Returns:
       A function of the arguments of ``fun`` that returns a :class:`Cost`.
 
     Raises:
       ArgumentError: ``fun`` is not a function (a TypeError).
+      ProfilerError: a compiled function is to be measured while a profile is being recorded (a RuntimeError).
 
     >>> import pullback
     >>> import pullback.numpy as jnp
@@ -182,14 +185,33 @@ def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cos
         meshes = [*module.meshes, *module.logical_meshes]
         memory = compiled.memory_analysis()
         held = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
-        seconds = seconds_by_line(fun, args, kwargs) if measure else {}
+        work = tuple(work_of(_program(fun, compiled_function, args, kwargs)))
+        seconds: dict[str, float] = {}
+        if measure and isinstance(fun, JitFunction):
+            seconds = _seconds_compiled(fun, args, kwargs, compiled.as_text(), work)
+        elif measure:
+            seconds = seconds_by_line(fun, args, kwargs)
         return Cost(
             module.size, held + memory.temp_size_in_bytes, memory.temp_size_in_bytes,
             collectives(compiled.as_text(), meshes[0]) if meshes else (),
-            LineCosts(source.plain_name(fun), tuple(work_of(_program(fun, compiled_function, args, kwargs))), seconds),
+            LineCosts(source.plain_name(fun), work, seconds),
         )  # fmt: skip
 
     return priced
+
+
+def _seconds_compiled(
+    fun: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any], text: str, work: Sequence[Work]
+) -> dict[str, float]:
+    """Run a compiled function twice; return the time of each line in the second run."""
+
+    def run() -> None:
+        for x in tree.leaves(fun(*args, **kwargs)):
+            getattr(x, "block_until_ready", int)()
+
+    lines = [w.line for w in sorted(work, key=lambda w: w.total)]
+    run()
+    return by_line(text, seconds_of_instructions(run, module_name(text)), lines)
 
 
 def _program(fun: Any, compiled_function: JitFunction, args: Any, kwargs: Any) -> ClosedJaxpr:

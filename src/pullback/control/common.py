@@ -156,12 +156,14 @@ class Body(NamedTuple):
       captured: the captured arrays and tracers, and the contents of references that are only read.
       out_tree: the structure of the result.
       refs: the references that the function writes, and those that the caller of :func:`stage` asked for.
+      in_rules: whether custom rules take references, to which a backward pass may write.
     """
 
     jaxpr: ClosedJaxpr
     captured: list[Any]
     out_tree: Any
     refs: Sequence[Ref] = ()
+    in_rules: bool = False
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -204,7 +206,8 @@ def stage(
     own, more = jaxpr.invars[:count], jaxpr.invars[count:]
     inputs = [*jaxpr.constvars, *more[: len(read)], *own, *more[len(read) :]]
     hoisted = Jaxpr([], inputs, jaxpr.eqns, jaxpr.outvars)
-    return Body(ClosedJaxpr(hoisted), [*closed.consts, *contents(read)], flat.out_structure, scope.written)
+    captured = [*closed.consts, *contents(read)]
+    return Body(ClosedJaxpr(hoisted), captured, flat.out_structure, scope.written, scope.in_rules)
 
 
 def with_varying_predicate(body: Body, axes: frozenset[Any]) -> Body:

@@ -100,6 +100,8 @@ class Residuals(NamedTuple):
         memory.
       kept: for each equation of ``program``, the variable of the forward pass that is its result; None if none is.
       reads: for each equation of ``program``, its operands that other equations make.
+      in_memory: the variables of both passes that are in memory, since an operation reads them that is not fused with
+        the one that makes them.
     """
 
     program: ClosedJaxpr
@@ -109,6 +111,7 @@ class Residuals(NamedTuple):
     needs: list[frozenset[Var]]
     kept: list[Var | None]
     reads: list[frozenset[Var]]
+    in_memory: frozenset[Var]
 
 
 @cached_by_jaxpr
@@ -137,7 +140,7 @@ def residuals_of(closed: ClosedJaxpr, active: Sequence[bool]) -> Residuals:
             kept[tag] = eqn.outvars[0]
     bound = {v for eqn in flat.jaxpr.eqns for v in eqn.outvars}
     reads = [frozenset(a for a in eqn.invars if type(a) is Var and a in bound) for eqn in flat.jaxpr.eqns]
-    return Residuals(flat, forward.eqns, tags, made, [frozenset(n) for n in needs], kept, reads)
+    return Residuals(flat, forward.eqns, tags, made, [frozenset(n) for n in needs], kept, reads, frozenset(in_memory))
 
 
 _NOWHERE = compile("", "<no line>", "exec")

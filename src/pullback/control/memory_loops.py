@@ -35,9 +35,10 @@ _TRAFFIC = 2e-10
 writes to the cache: on the PDE of the benchmarks, chunks of five steps take the time of no recomputation."""
 _CACHE = 4_000_000
 """The bytes that stay in the cache from the forward to the backward pass."""
-_AGAIN = 3.0
-"""How often a fused step computes a value again: compilers do so in each operation that reads it. On the PDE a step
-that keeps nothing but its state takes about three times what its operations predict."""
+
+
+_ROW = 2e-7
+"""The time to write an array to a row of a stack in one step, and to read it in another, beside that for its bytes."""
 
 
 class Piece(NamedTuple):
@@ -73,6 +74,7 @@ class LoopCosts:
       length: the number of steps.
       carry: the bytes of the state before a step.
       plain: the bytes that a step keeps, with everything that its backward pass needs.
+      arrays: how many arrays these are.
       forward: the time of a step.
     """
 
@@ -88,11 +90,12 @@ class LoopCosts:
         split = linearize_jaxpr(closed, active)
         inputs = len(closed.in_avals)
         avals = split.linear.in_avals
-        self.plain = sum(
+        kept = [
             nbytes(a)
             for a, i in zip(avals, split.residual_sources, strict=False)
             if i >= inputs or self.num_consts <= i < fixed
-        )
+        ]
+        self.plain, self.arrays = sum(kept), len(kept)
         self.forward = sum(map(seconds, closed.jaxpr.eqns))
         self.work = program_peak(closed) + 2 * self.carry
         self.states = set(closed.jaxpr.invars[self.num_consts : fixed])
@@ -117,7 +120,8 @@ def choices(costs: LoopCosts, levels: Sequence[float], body: Body) -> list[Choic
     found: list[Choice] = []
     for kept, stored, time in modes:
         work = costs.plain + costs.work if kept is not None else costs.work
-        again = _AGAIN * n * time
+        fewer = costs.arrays - (len(kept) + costs.num_carry) if kept is not None else 0
+        again = n * (time - _ROW * fewer)
         found.append(Choice((Piece(n, 0, kept),), n * stored, n * stored + work, again))
         for chunk in _chunks(n, costs.carry, stored):
             whole = n // chunk * chunk

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.control.liveness import Timeline, timeline
 from pullback.control.memory_costs import Residuals, residuals_of, seconds
 from pullback.control.memory_rewriting import rewritten
-from pullback.control.memory_segments import Candidates, Segment, choose, least_memory
+from pullback.control.memory_segments import Candidates, Segment, choose, least_memory, needed
 from pullback.core import dtypes
 from pullback.core.array import typeof
 from pullback.core.errors import MemoryBudgetError
@@ -145,8 +145,8 @@ class Planner:
             plan = self.of(segments)
             self._peaks[aim] = plan.peak
             if plan.peak > budget:
-                high = aim
-                aim = max(aim * min(budget / plan.peak, 0.97), (low + aim) / 2)
+                high = min(aim, needed(segments))  # so that the same plan is not found again
+                aim = max(min(aim * budget / plan.peak, 0.99 * high), (low + high) / 2)
             elif plan.extra == 0:
                 break
             else:

@@ -29,6 +29,9 @@ _MOST_CUTS = 36
 _MOST_WORK = 150_000
 """About the largest number of equations in all candidate segments together."""
 _BINS = 300
+_AGAIN = 3.0
+"""How often a fused step computes a value again. On the PDE of the benchmarks a step that keeps nothing but its state
+takes about three times what its operations predict."""
 _MOST_CHOICES = 120
 """The largest number of binary variables of an integer program."""
 
@@ -67,7 +70,14 @@ class Candidates:
     The variables of the forward pass are numbered, for speed.
     """
 
-    def __init__(self, residuals: Residuals) -> None:
+    def __init__(self, residuals: Residuals, in_loop: bool = False) -> None:
+        """Prepare the candidates.
+
+        Args:
+          residuals: what the backward pass needs.
+          in_loop: whether the program is the step of a loop. A compiler may fuse a step without values in memory, such
+            as operands of products, with its backward pass: then each operation that reads a value computes it again.
+        """
         self.residuals = r = residuals
         self.count = len(r.needs)
         eqns = r.program.jaxpr.eqns
@@ -89,6 +99,8 @@ class Candidates:
             (price / size if size else math.inf) if k >= 0 else -1.0
             for price, size, k in zip(self.prices, self.sizes, self.keeps, strict=True)
         ]
+        if in_loop and not any(v in r.in_memory for v in r.made):
+            self.prices = [_AGAIN * price for price in self.prices]
         self.needs = [[self.number[v] for v in needs if v in self.number] for needs in r.needs]
         self.needs_input = [any(v not in self.number for v in needs) for needs in r.needs]
         self.levels = self._levels()
@@ -143,7 +155,7 @@ class Candidates:
     def _of_loop(self, at: int) -> list[Segment]:
         """Return the candidates for a loop, the only equation of its segment."""
         costs = LoopCosts(self.residuals.program.jaxpr.eqns[at])
-        body = Candidates(costs.body)
+        body = Candidates(costs.body, in_loop=True)
         count = body.count
 
         def kept(level: float) -> tuple[frozenset[int], int, float]:
@@ -214,6 +226,15 @@ def choose(cuts: Sequence[int], options: dict[tuple[int, int], list[Segment]], b
     if sum(map(len, options.values())) <= _MOST_CHOICES:
         return _by_integer_program(cuts, options, budget)
     return _by_dynamic_programming(cuts, options, budget)
+
+
+def needed(segments: Sequence[Segment]) -> int:
+    """Return the least budget with which :func:`choose` could choose these segments."""
+    kept = most = 0
+    for s in segments:
+        most = max(most, kept + s.transient)
+        kept += s.stored
+    return most
 
 
 def least_memory(cuts: Sequence[int], options: dict[tuple[int, int], list[Segment]]) -> float:

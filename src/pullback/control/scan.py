@@ -31,19 +31,28 @@ from pullback.core.errors import ConcretizationTypeError, ControlFlowError, RefE
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list, split_list
 from pullback.core.refs import RefCell
-from pullback.core.trace import Tracer
+from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.core.user_types import HiType, has_user_types, types_of_values
 from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim, stack
 from pullback.primitives.elementwise import add
 from pullback.transforms.autodiff.vmap import vmap
+from pullback.transforms.checkpoint.eager_remat import in_reverse_mode
 from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import name_of, out_leaf
 from pullback.transforms.programs.lojax import lowered_values, raised_values
 from pullback.transforms.traces.lift import reordered
-from pullback.transforms.traces.refs import Ref, argument_ref, check_aliases, content_of, contents, write_all
+from pullback.transforms.traces.refs import (
+    Ref,
+    argument_ref,
+    check_aliases,
+    content_of,
+    contents,
+    refuse_second_runs,
+    write_all,
+)
 
 R = TypeVar("R")
 
@@ -224,6 +233,10 @@ def run_scan(
     """
     rows = [element_type(x, loop.length) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
+    if body.in_rules and loop.length:
+        refuse_second_runs()
+        if in_reverse_mode(state.trace):
+            return _step_by_step(carry, call, xs, loop)
     program, init = body.jaxpr, carry.leaves
     if body.refs:  # their contents are carried, too, after the rest
         program, init = _carrying_refs(body, len(init)), [*init, *varied_contents(body)]
@@ -242,6 +255,22 @@ def run_scan(
         outs, last = split_list(outs, len(carry.leaves))
         write_all(body.refs, last)
     return outs, ys, tree.treedef_children(body.out_tree)[1]
+
+
+def _step_by_step(
+    carry: Carry, call: Callable[..., Any], xs: Sequence[Any], loop: Loop
+) -> tuple[list[Any], list[Any], Any]:
+    """Run a scan as :func:`run_scan` does, but as a loop in Python, whose backward pass may write to references."""
+    state_of_loop, columns, y_tree = list(carry.leaves), list[list[Any]](), None
+    order = range(loop.length)
+    for i in reversed(order) if loop.reverse else order:
+        out, y = call(*state_of_loop, *[_element(x, i, loop.length) for x in xs])
+        state_of_loop = [out_leaf(x, carry.function) for x in tree.leaves(out)]
+        leaves, y_tree = tree.flatten(y)
+        columns.append([out_leaf(x, carry.function) for x in leaves])
+    if loop.reverse:
+        columns.reverse()
+    return state_of_loop, [_stacked(column) for column in zip(*columns, strict=True)], y_tree
 
 
 def _row(aval: ShapedArray) -> ShapedArray:

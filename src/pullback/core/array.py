@@ -519,7 +519,10 @@ class ArrayImpl(Array):
         return self.__array__().tobytes()
 
     def __buffer__(self, flags: int) -> memoryview:
-        """A read-only view of the elements, for ``memoryview`` and the buffer protocol (Python 3.12 and later)."""
+        """A read-only view of the elements, for ``memoryview`` and the buffer protocol.
+
+        Before Python 3.12 the protocol needs the module in C, ``quick.c``.
+        """
         if flags & _WRITABLE:
             raise BufferError("arrays are immutable: their memory is read-only")
         dtype = self._value.dtype

@@ -54,6 +54,7 @@ PullbackError
 ├── ShardMapError (TypeError, ValueError)    specs and shards that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
 │   ├── ShardingTypeError                    operands whose shardings do not say that of the result
+│   │   └── UnreducedOperandError (NotImplementedError)   terms of a sum, and an operation that is not linear in them
 │   ├── LayoutError (NotImplementedError)    a memory layout that arrays do not support
 │   ├── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 │   └── PartitioningError                    a partition or a sharding rule of custom_partitioning that does not fit
@@ -377,6 +378,10 @@ class ShardingError(PullbackError, TypeError, ValueError):
 
 class ShardingTypeError(ShardingError):
     """An operation on arrays whose types have shardings that do not say the sharding of the result."""
+
+
+class UnreducedOperandError(ShardingTypeError, NotImplementedError):
+    """An operation on an unreduced array, whose terms are on the devices, that is not linear in it."""
 
 
 class LayoutError(ShardingError, NotImplementedError):

@@ -340,11 +340,23 @@ def silu(x: ArrayLike) -> Array:
     >>> print(f"{nn.silu(1.0):.4f}")
     0.7311
     """
-    x = inexact_operand("silu", x)
-    return ops.mul(x, ops.logistic(x))
+    return _silu(inexact_operand("silu", x))
 
 
 swish = silu
+
+
+def _silu_by_operations(x: Any) -> Any:
+    return ops.mul(x, ops.logistic(x))
+
+
+def _silu_jvp(t: Any, x: Any, ans: Any) -> Any:
+    logistic = ops.logistic(x)
+    slope = ops.mul(logistic, ops.logistic(ops.neg(x))) if dtypes.is_complex(x.dtype) else ops.logistic_slope_p.bind(x)
+    return ops.mul(t, ops.add(logistic, ops.mul(x, slope)))
+
+
+_silu = host_fused("silu", host=None, otherwise=_silu_by_operations, jvp=_silu_jvp)
 
 
 def mish(x: ArrayLike) -> Array:
@@ -389,11 +401,19 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     approximate = flag("gelu", "approximate", approximate)
     x = strong(inexact_operand("gelu", x))
-    if not approximate:
-        half = ops.mul(0.5, x)
-        twice_probability = ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5)))
-        return ops.mul(half, twice_probability)
-    return _gelu_by_tanh(x)
+    return _gelu_by_tanh(x) if approximate else _gelu_by_erfc(x)
+
+
+def _gelu_of_erfc(x: Any) -> Any:
+    return ops.mul(ops.mul(0.5, x), ops.erfc_p.bind(ops.mul(x, -math.sqrt(0.5))))
+
+
+def _gelu_of_erfc_jvp(t: Any, x: Any, ans: Any) -> Any:
+    density = ops.mul(1 / math.sqrt(2 * math.pi), ops.gaussian(x, 0.5))
+    return ops.mul(t, ops.add(ops.ndtr_p.bind(x), ops.mul(x, density)))
+
+
+_gelu_by_erfc = host_fused("gelu", host=None, otherwise=_gelu_of_erfc, jvp=_gelu_of_erfc_jvp)
 
 
 def _tanh_of_gelu(x: Any) -> Any:

@@ -295,6 +295,7 @@ _transposes(_softmax_slope_p, _softmax_tangent)
 _transposes(_log_softmax_slope_p, _log_softmax_cotangent)
 _transposes(_log_softmax_pull_p, _log_softmax_tangent)
 
+native.REDUCTIONS |= {_host_softmax: "softmax", _host_log_softmax: "log_softmax"}
 _softmax = host_fused(
     "softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows,
     jvp=lambda t, x, ans, axes: _softmax_tangent(ans, t, axes=axes),

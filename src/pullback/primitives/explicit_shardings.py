@@ -27,7 +27,7 @@ from pullback.backends.devices.shardings import (
 from pullback.core import traits
 from pullback.core.array import SCALARS, Array, ArrayImpl, resolve_weak_scalars, shared, signature, signature_of, typeof
 from pullback.core.dims import any_symbolic
-from pullback.core.errors import IndivisibleError, ShardingError, ShardingTypeError
+from pullback.core.errors import IndivisibleError, ShardingError, ShardingTypeError, UnreducedOperandError
 from pullback.core.jaxpr import holds_programs, infer
 from pullback.core.linear import LinearVar
 from pullback.core.linearity import linear_part
@@ -169,7 +169,8 @@ def reductions(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[
     An operation that is linear in the operands that are unreduced works on the terms of their sums.
 
     Raises:
-      ShardingTypeError: it is not linear in them; or the operands differ in these axes (a TypeError and ValueError).
+      UnreducedOperandError: it is not linear in them (a NotImplementedError, TypeError and ValueError).
+      ShardingTypeError: the operands differ in these axes (a TypeError and ValueError).
     """
     specs = [PartitionSpec() if a.explicit is None else a.explicit.spec for a in avals]
     varying = _NO_AXES
@@ -180,7 +181,7 @@ def reductions(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[
     unreduced, kind = (specs[moving[0]].unreduced, specs[moving[0]].unreduced_kind) if moving else (frozenset(), None)
     part = linear_part(primitive, moving, len(avals), params) if moving else None
     if moving and (part is None or _adds_constant(params, part.params) or kind is not UnreducedKind.sum):
-        raise ShardingTypeError(
+        raise UnreducedOperandError(
             f"unreduced rule for {primitive.name} is not implemented: of {_shown(avals)} it would have to sum the "
             "terms on all devices first. Sum them by sharding.reshard(x, P(...))"
         )

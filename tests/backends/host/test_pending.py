@@ -555,3 +555,25 @@ def test_a_thread_of_the_pool_waits_for_no_other() -> None:
     found: list[bool] = []
     assert parallel.on_cores(lambda i: found.append(parallel.on_cores(lambda: None, [(), ()])), [(0,), (1,), (2,)])
     assert sorted(found) == [False, False, True]
+
+
+@pytest.mark.parametrize("shape", [(600, 500), (3, 100_000), (2, 3, 50_000)])
+@pytest.mark.parametrize("axis", [-1, (-2, -1), 0])
+@pytest.mark.parametrize("f", [nn.softmax, nn.log_softmax])
+def test_softmax_reads_pending_elements_in_its_pass(f: Any, axis: Any, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    scaled = jnp.asarray(x) / 3
+    assert is_pending(scaled)
+    found = f(scaled, axis)
+    np.testing.assert_array_equal(found, f(jnp.asarray(x / np.float32(3)), axis))
+    np.testing.assert_array_equal(scaled, x / np.float32(3))
+
+
+def test_outer_products_of_cotangents_are_pending() -> None:
+    u, v, a = numbers(300_000), numbers(300_000) + 1, jnp.ones((600, 600))
+    for found, expected in (
+        (grad(jnp.dot)(u, v), np.asarray(v)),
+        (grad(lambda a: jnp.sum(a @ u[:600]))(a), np.broadcast_to(np.asarray(u)[:600], (600, 600))),
+    ):
+        assert native.loops is None or is_pending(found)
+        np.testing.assert_array_equal(found, expected)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +24,8 @@ from pullback.backends.host import special as loops
 from pullback.core.array import ArrayImpl
 from pullback.core.config import override
 from pullback.primitives.special.log_incomplete import normal_hazard
-from tests.helpers import small_blocks, value
+from tests.helpers import ROOT, small_blocks, value
+from tests.project.targets import OPTIONS
 
 pytestmark = [
     pytest.mark.skipif(native.loops is None, reason="the module in C is not installed"),
@@ -186,3 +193,41 @@ def test_trigamma_is_the_derivative_of_digamma() -> None:
     np.testing.assert_allclose(pullback.jit(slope)(x), slope(x), 2e-6)
     third = pullback.grad(pullback.grad(special.digamma))(np.float32(1.7))
     np.testing.assert_allclose(third, scipy.special.polygamma(2, 1.7), 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or shutil.which("gcc") is None, reason="gcc compiles for this machine"
+)
+def test_bits_do_not_depend_on_the_processors_instructions(tmp_path: Path) -> None:
+    """The module for the oldest processors, and for this one with all that it has, compute the same bits."""
+    program = f"""
+import hashlib, importlib.util, sys, numpy as np
+spec = importlib.util.spec_from_file_location("pullback.backends.host.loops", sys.argv[1])
+loops = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(loops)
+x = np.random.default_rng(0).normal(0, 4, (64, 1021)).astype(np.float32)
+for name in {[*ONE_OPERAND]}:
+    out = np.empty_like(x)
+    loops.run(x.shape, [x, out], [(loops.own(name + " f"), (0, 1))], 1 << 13, 0)
+    print(name, hashlib.sha256(out).hexdigest())
+"""
+    found = []
+    for processor in ("x86-64", "native"):
+        library = tmp_path / f"{processor}.so"
+        folders = [f"-I{sysconfig.get_paths()['include']}", f"-I{np.get_include()}"]
+        options = [*OPTIONS, "-w", "-shared", "-fPIC", "-pthread"]
+        # Without versions of a loop for several processors, but for one.
+        command = ["gcc", *options, "-Dtarget_clones(...)=", f"-march={processor}", *folders]
+        subprocess.run([*command, str(ROOT / "src/pullback/backends/host/loops.c"), "-o", str(library)], check=True)
+        done = subprocess.run([sys.executable, "-c", program, str(library)], capture_output=True, check=True)
+        found.append(done.stdout.splitlines())
+    assert "-ffp-contract=off" in (ROOT / "setup.py").read_text(encoding="utf-8")
+    assert len(found[0]) == len(ONE_OPERAND)
+    assert found[0] == found[1]
+
+
+ONE_OPERAND = (
+    "erf", "erfc", "ndtr", "gaussian", "half_gaussian", "logistic", "logistic_slope", "erfcx", "log_ndtr",
+    "normal_hazard", "lgamma", "digamma", "trigamma", "softmax", "log_softmax",
+)  # fmt: skip

@@ -710,6 +710,66 @@ def test_a_backward_rule_writes_a_gradient_to_a_reference(wrap):
     assert float(wrap(stash)(ref, 5.0)) == 5
 
 
+def in_loop(wrap):
+    def loss(ref, x):
+        def step(c, _):
+            c = pnp.sin(c)
+            return pnp.sin(stash(ref, c)), c
+
+        last, steps = lax.scan(wrap(step), x, None, length=3)
+        return last + steps.sum()
+
+    return loss
+
+
+def in_counted_loop(ref, x):
+    return lax.fori_loop(0, 3, lambda i, c: stash(ref, pnp.sin(c)), x)
+
+
+def twice(ref, x):
+    return pnp.sin(stash(ref, pnp.sin(stash(ref, pnp.sin(x)))))
+
+
+@pytest.mark.parametrize("inner", [lambda f: f, jit, lambda f: jit(jit(f)), checkpoint])
+@pytest.mark.parametrize("f", [twice, in_loop(lambda f: f), in_loop(checkpoint), in_counted_loop])
+@pytest.mark.parametrize("outer", [lambda f: f, jit])
+def test_backward_rules_write_to_references_wherever_they_are(f, inner, outer):
+    ref, other = ref_of(0), ref_of(0)
+
+    def cotangent(ref, x):  # what the rule of the first call in the program, the last to run, is given
+        found = []
+        watched = custom_vjp(lambda r, x: x)
+        watched.defvjp(lambda r, x: (x, None), lambda _, ct: found.append(ct) or (None, 2 * ct))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(globals(), "stash", watched)
+            with pullback.disable_jit():
+                gradient = grad(f, 1)(ref, x)
+        return gradient, found[-1]
+
+    gradient, last = cotangent(other, 1.0)
+    for _ in range(2):  # the second time the program is in the cache
+        np.testing.assert_allclose(outer(grad(inner(f), 1))(ref, 1.0), gradient, rtol=1e-5)
+        np.testing.assert_allclose(ref[...], last, rtol=1e-5)
+        store(ref, pnp.float32(0))
+    assert held(other) == 0
+    assert float(inner(f)(ref, 1.0)) == pytest.approx(float(f(ref, 1.0)))
+    assert held(ref) == 0
+
+
+def test_a_backward_rule_under_jit_writes_to_a_reference_that_is_closed_over():
+    ref = ref_of(0)
+    f = jit(lambda x: pnp.sin(stash(ref, x)))
+    np.testing.assert_allclose([grad(f)(x) for x in (1.0, 2.0)], 2 * np.cos([1.0, 2.0]), rtol=1e-5)
+    np.testing.assert_allclose(ref[...], np.cos(2.0), rtol=1e-5)
+
+
+def test_rows_of_references_are_not_there_for_backward_rules():
+    ref = ref_of([0, 0])
+    with pytest.raises(UnexpectedTracerError, match="after the end of the transformation"):
+        grad(lambda x: lax.scan(lambda c, row: (stash(row, c), None), x, ref)[0])(1.0)
+    assert held(ref) == [0, 0]
+
+
 def test_functions_with_rules_use_references():
     ref = ref_of(0)
 

@@ -736,6 +736,8 @@ static void divide(Job *job, npy_intp elements) {
         if (value->axis == 2 && value->piece > piece) piece = value->piece;
         if (value->axis == 1 && value->piece > stacked) stacked = value->piece;
     }
+    for (int s = 0; s < job->step_count; s++)
+        if (job->steps[s].data == RUNS && elements < job->columns) elements = job->columns; /* it needs whole rows */
     job->stretch = stacked > 1 ? job->group : job->rows;
     elements = elements < piece ? piece : elements / piece * piece;
     job->block_columns = job->columns < elements ? job->columns : elements;

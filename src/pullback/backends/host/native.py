@@ -426,7 +426,8 @@ class Plan:
         last if its elements are those of the results, side by side.
       numbers: for each number that is an operand its slot, its index and its dtype.
       outs: the slots of the results that are kept.
-      pieces: the slot, dtype and shape of the reductions of pieces, their axis and size; None if nothing is reduced.
+      pieces: the slot, dtype and shape of the reductions of pieces, their axis and size, which is 0 for a function of
+        whole rows; None if nothing is reduced.
       block: the most bytes of a block of one value.
       helpers: how many threads may help.
       free: the indices of the operands that no step reads after that which computes the last result that is kept.
@@ -477,7 +478,7 @@ class Plan:
         if self.pieces is not None:
             slot, dtype, shape, axis, piece = self.pieces
             reduced = np.empty(shape, dtype)
-            slots[slot] = (reduced, axis, piece)
+            slots[slot] = (reduced, axis, piece) if piece else reduced
         loops.run(self.shape, slots, self.steps, self.block, self.helpers)
         return reduced
 
@@ -539,8 +540,8 @@ def planned(
     plan.numbers = [(slot[x], i, dtype) for x, i, dtype in program.numbers]
     plan.outs = [slot[x] for x in outs]
     if axes is not None:
-        dtype = program.dtypes[pieces]
-        plan.pieces = (slot[pieces], dtype, *_pieces(plan.shape, axes[1] == len(shape), plan.block // dtype.itemsize))
+        dtype, of_rows = program.dtypes[pieces], axes[1] == len(shape)
+        plan.pieces = slot[pieces], dtype, *_pieces(kind, plan.shape, of_rows, plan.block // dtype.itemsize)
     return plan
 
 
@@ -556,14 +557,17 @@ def _is_whole(operand: Any, shape: tuple[int, ...]) -> bool:
     return bool(own == shape and list(strides) == side_by_side)
 
 
-def _pieces(shape: tuple[int, ...], of_rows: bool, items: int) -> tuple[tuple[int, ...], int, int]:
+def _pieces(kind: str, shape: tuple[int, ...], of_rows: bool, items: int) -> tuple[tuple[int, ...], int, int]:
     """Return the shape of the reductions of pieces of rows, or of columns, and their axis of three and size.
 
     Args:
+      kind: the kind of reduction; a function of rows has a result for each element, and the size 0.
       shape: that of the elements.
       of_rows: whether rows are reduced.
       items: the elements of a block.
     """
+    if kind in OF_ROWS:
+        return shape, 2, 0
     if of_rows:
         count, piece = _pieces_of_rows(shape[-1], items)
         return (*shape[:-1], count), 2, piece
@@ -739,5 +743,8 @@ def search(sorted_: Any, values: Any, side: str) -> Any:
     return out.reshape(values.shape)
 
 
+OF_ROWS = ("softmax", "log_softmax")
+"""The functions of whole rows that :func:`of_rows` computes; elements may be computed in the same pass."""
 REDUCTIONS: dict[Any, str] = {}
-"""The kinds of reduction that host rules compute, with the parameter ``axes``. Modules add those of their rules."""
+"""The kinds of reduction, or of functions of rows, that host rules compute, with the parameter ``axes``. Modules add
+those of their rules."""

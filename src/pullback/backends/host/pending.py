@@ -649,7 +649,7 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
     """Reduce pending elements while they are computed; return None if they are known, or there are no loops for them.
 
     Args:
-      kind: that of the reduction, as in :func:`pullback.backends.host.native.reduce_rows`.
+      kind: that of the reduction, as in :func:`pullback.backends.host.native.reduce_rows`, or a function of rows.
       x: an array with pending elements.
       axes: the axes that are reduced.
     """
@@ -658,6 +658,8 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
     first = min(axes, default=ndim)
     end = first + len(axes)
     if node.known is not None or node.dtype.char not in "fd" or axes != tuple(range(first, end)):
+        return None
+    if kind in native.OF_ROWS and not native.are_rows(shape, axes):
         return None
     if end < ndim and not reductions.are_columns_worthwhile(shape, end):
         return None
@@ -670,7 +672,9 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
             done, pieces = _silently(_evaluate_natively, steps, (first, end if axes else ndim), kind)
         except MemoryError:  # evaluation raises the error that explains
             return None
-    return native.finished(kind, pieces, end == ndim).reshape(shape[:first] + shape[end:])[()] if done else None
+    if not done or kind in native.OF_ROWS:
+        return pieces.reshape(shape) if done else None
+    return native.finished(kind, pieces, end == ndim).reshape(shape[:first] + shape[end:])[()]
 
 
 def _evaluate_whole(steps: list[Step]) -> None:

@@ -258,7 +258,16 @@ def _are_axes(rank: int, axes: Shape) -> bool:
 
 @partial(dot_general_p.transpose, linear_in="each")
 def _dot_transpose(ct: Any, x: Any, y: Any, *, dimension_numbers: Dims, precision: Any = None) -> Any:
-    return transpose_by(by_precision(precision), ct, x, y, dimension_numbers)
+    return transpose_by(partial(_of_cotangent, precision), ct, x, y, dimension_numbers)
+
+
+def _of_cotangent(precision: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
+    """Contract a cotangent and an operand; if they make a large outer product of eager arrays, it can be pending."""
+    (contracted, _), (batch, _) = dimension_numbers
+    is_outer = not contracted and not batch and state.trace.quick and type(x) is ArrayImpl and type(y) is ArrayImpl
+    if not is_outer or x.size * y.size < LARGE or x.dtype.char not in _BLAS or (x.weak_type and y.weak_type):
+        return by_precision(precision)(x, y, dimension_numbers=dimension_numbers)
+    return ops.mul(shapes.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
 
 
 def transpose_by(contract: Callable[..., Any], ct: Any, x: Any, y: Any, dims: Dims) -> Any:

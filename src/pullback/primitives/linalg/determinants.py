@@ -57,15 +57,26 @@ def _alternating(exponent: Any, dtype: Any) -> Any:
     return ops.convert_element_type(ops.sub(1, ops.mul(ops.and_p.bind(exponent, 1), 2)), dtype)
 
 
+def _diagonal_by_columns(x: Any) -> Any:
+    """The diagonals of square matrices that are in memory by columns, as LAPACK writes them; no other element is read.
+
+    The sum of ``diagonal`` would read them by rows, which takes half of the time of a decomposition of 256 by 256.
+    """
+    *batch, n, _ = x.shape
+    if not isinstance(n, int) or n == 0:
+        return diagonal(x)
+    return slice_in_dim(shapes.reshape(matrix_transpose(x), (*batch, n * n)), 0, n * n, len(batch), n + 1)
+
+
 def _det_by_factors(x: Any) -> Any:
     factors, pivots, _ = lu(x)
-    pivots_product = reductions.reduce_prod(diagonal(factors), (len(x.shape) - 2,))
+    pivots_product = reductions.reduce_prod(_diagonal_by_columns(factors), (len(x.shape) - 2,))
     return ops.mul(pivots_product, _sign_of_pivots(pivots, x.dtype))
 
 
 def _slogdet_by_factors(x: Any) -> list[Any]:
     factors, pivots, _ = lu(x)
-    pivot, axes = diagonal(factors), (len(x.shape) - 2,)
+    pivot, axes = _diagonal_by_columns(factors), (len(x.shape) - 2,)
     sign = reductions.reduce_prod(ops.sign(pivot), axes)
     return [
         ops.mul(sign, _sign_of_pivots(pivots, x.dtype)),

@@ -17,6 +17,7 @@ from pullback.backends.host import rules as host
 from pullback.backends.host.special import by_loop
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
@@ -377,6 +378,30 @@ voigt_p: Primitive = composite(
         lambda t, zeta, sigma, order: mul(t, voigt_p.bind(zeta, sigma, order=order + 1)),
         # it solves the heat equation: its derivative by sigma**2 is half the second one by zeta
         lambda t, zeta, sigma, order: mul(t, mul(sigma, voigt_p.bind(zeta, sigma, order=order + 2))),
+    ),
+)  # fmt: skip
+
+
+@formula
+def _wave(x: Any, sigma: Any, gamma: Any, *, order: int) -> Any:
+    """Return a derivative by x of Voigt's profile, and, as imaginary part, of its dispersion."""
+    nothing = x * 0 + sigma * 0 + gamma * 0
+    return lifted(voigt_p.bind)(complex(x + nothing, gamma + nothing), complex(sigma + nothing, nothing), order=order)
+
+
+@formula
+def _voigt_profile(x: Any, sigma: Any, gamma: Any) -> Any:
+    value = real(_wave(x, sigma, gamma, order=0))
+    return where((sigma == 0) & (gamma == 0) & (x == 0), math.inf, value)
+
+
+voigt_profile_p: Primitive = elementwise(
+    "voigt_profile", of=FLOAT, arity=3, host=host.special("voigt_profile"), hlo=in_double(_voigt_profile),
+    cost=Cost.SPECIAL,
+    jvp=(
+        lambda t, x, sigma, gamma, ans: mul(t, ops.real_p.bind(_wave(x, sigma, gamma, order=1))),
+        lambda t, x, sigma, gamma, ans: mul(t, mul(sigma, ops.real_p.bind(_wave(x, sigma, gamma, order=2)))),
+        lambda t, x, sigma, gamma, ans: mul(t, ops.neg(ops.imag_p.bind(_wave(x, sigma, gamma, order=1)))),
     ),
 )  # fmt: skip
 

@@ -37,7 +37,7 @@ from pullback.primitives.special.incomplete import (
     log_gamma_weight,
 )
 from pullback.primitives.special.others import quotient_p, xlog1py_p, xlogy_p
-from pullback.primitives.special.precision import doubled, log_of_positive_p
+from pullback.primitives.special.precision import doubled, exp_to_single, log_of_positive_p, log_to_single
 from pullback.primitives.special.quadrature import by_integrals
 
 from pullback.primitives.formulas import (  # isort: skip
@@ -46,7 +46,7 @@ from pullback.primitives.formulas import (  # isort: skip
 
 log_of_positive, ndtr = unary(log_of_positive_p), unary(ops.ndtr_p)
 xlogy, xlog1py, digamma_gap = binary(xlogy_p), binary(xlog1py_p), binary(digamma_gap_p)
-quotient = lifted(quotient_p.bind)
+quotient, quick_exp, quick_log = map(lifted, (quotient_p.bind, exp_to_single, log_to_single))
 
 
 def _log_of_rest(logarithm: Any) -> Any:
@@ -69,8 +69,8 @@ def _log_ndtr(x: Any, single: bool) -> Any:
     """
     scaled, half_square = erfcx_of_positive(abs(x) * _ROOT_HALF, single) * 0.5, x * 0.5 * x
     if single:
-        rest = scaled * exp(-half_square)
-        logarithm = log_of_positive(where(x < 0, scaled, 1 - rest))
+        rest = scaled * quick_exp(-half_square)
+        logarithm = quick_log(where(x < 0, scaled, 1 - rest))
         out = where(x < 0, logarithm - half_square, where(rest < 1e-8, -rest, logarithm))
     else:
         out = where(x < 0, log_of_positive(scaled) - half_square, log1p(-ndtr(-where(x < 0, 0, x))))
@@ -91,7 +91,7 @@ def _normal_hazard(x: Any) -> Any:
 
 def _normal_hazard_in_single(x: Any) -> Any:
     """Return the same to single precision, for numbers in double precision."""
-    scaled, density = erfcx_of_positive(abs(x) * _ROOT_HALF, True), exp(x * -0.5 * x)
+    scaled, density = erfcx_of_positive(abs(x) * _ROOT_HALF, True), quick_exp(x * -0.5 * x)
     above = density * (1 / math.sqrt(2 * math.pi)) / (1 - density * scaled * 0.5)
     return where(x < 0, math.sqrt(2 / math.pi) / scaled, above)
 

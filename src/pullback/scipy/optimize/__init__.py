@@ -8,6 +8,7 @@ The iterations are not differentiated, and the starting point has no derivative.
 
 from pullback.core.faces import face
 from pullback.scipy.optimize.constraints import Bounds, LinearConstraint, NonlinearConstraint
+from pullback.scipy.optimize.fixed_points import fixed_point
 from pullback.scipy.optimize.least_squares import LeastSquaresResult, least_squares
 from pullback.scipy.optimize.linear_programs import (
     LinprogResult,
@@ -20,10 +21,12 @@ from pullback.scipy.optimize.linear_programs import (
 from pullback.scipy.optimize.minimize import minimize
 from pullback.scipy.optimize.problems import OptimizeResults
 from pullback.scipy.optimize.root import root
+from pullback.scipy.optimize.scalar_minima import ScalarResult, minimize_scalar
+from pullback.scipy.optimize.scalar_roots import RootResults, brentq, root_scalar
 
 __all__ = [
     "Bounds", "LeastSquaresResult", "LinearConstraint", "LinprogResult", "Marginals", "MilpResult",
-    "NonlinearConstraint", "OptimizeResults", "least_squares", "linear_sum_assignment", "linprog", "milp", "minimize",
-    "root",
+    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResult", "brentq", "fixed_point", "least_squares",
+    "linear_sum_assignment", "linprog", "milp", "minimize", "minimize_scalar", "root", "root_scalar",
 ]  # fmt: skip
 face(globals())

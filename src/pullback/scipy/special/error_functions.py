@@ -12,11 +12,9 @@ from pullback.core.errors import ArgumentError
 from pullback.numpy import declare
 from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives.arrays import shapes
-from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.special import error_functions as primitives
 from pullback.primitives.special.log_incomplete import log_ndtr_p
-from pullback.scipy.special.operands import apply, real_operand, real_operands
+from pullback.scipy.special.operands import apply, real_operand
 
 
 def erf(x: ArrayLike) -> Array:
@@ -274,13 +272,7 @@ def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike) -> Array:
     >>> print(f"{special.voigt_profile(1.0, 0.5, 0.25):.4f}")
     0.1503
     """
-    x, sigma, gamma = real_operands("voigt_profile", x, sigma, gamma)
-    shape = broadcast_shape("voigt_profile", [x.shape, sigma.shape, gamma.shape])
-    x, sigma, gamma = (shapes.broadcast_to(v, shape) for v in (x, sigma, gamma))
-    zeta, width = ops.complex_p.bind(x, gamma), ops.complex_p.bind(sigma, ops.mul(sigma, 0))
-    value = ops.real_p.bind(primitives.voigt_p.bind(zeta, width, order=0))
-    both = ops.and_p.bind(ops.eq(sigma, 0), ops.eq(gamma, 0))
-    return strong(ops.where(ops.and_p.bind(both, ops.eq(x, 0)), math.inf, value))
+    return strong(apply("voigt_profile", primitives.voigt_profile_p, x, sigma, gamma))
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:

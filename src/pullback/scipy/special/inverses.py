@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.compiler import one_operation
+from pullback.control import loops
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array
 from pullback.core.errors import DtypeError
@@ -15,13 +16,15 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import COMPLEX
 from pullback.primitives.declare import elementwise, in_double
 from pullback.primitives.special import inverse_incomplete as quantiles
 from pullback.scipy.special.operands import apply
 
 from pullback.primitives.formulas import (  # isort: skip
-    complex, exp, formula, full, imag, log, real, sqrt, where,
+    complex, exp, formula, full, imag, lifted, log, real, sqrt, where,
 )  # fmt: skip
 
 
@@ -119,8 +122,11 @@ def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike) -> Array:
 
 # Lambert's W ---------------------------------------------------------------------------------------------------------
 
-_STEPS = 9
-"""Halley's steps: after them no number of 200,000 changes, near the branch point and far away."""
+while_loop, reduce_or = map(lifted, (loops.while_loop, reductions.reduce_or))
+
+_MOST = 30.0
+_CLOSE = 1e-6
+"""The relative size of a step of Halley's iteration after which its result is exact: errors are cubed."""
 
 
 def _start(z: Any, k: Any) -> Any:
@@ -150,15 +156,27 @@ def _lambertw(z: Any, k: Any) -> Any:
     """Solve ``w exp(w) = z`` by Halley's iteration, multiplied by ``exp(-w)`` where the real part is positive."""
     usual = (abs(z) < math.inf) & (z != 0) & (z != -1 / math.e)
     safe = where(usual, z, 1)
-    w = _start(safe, k)
-    for _ in range(_STEPS):
+
+    @formula
+    def going(carry: Any) -> Any:
+        n, w, step = carry
+        far = abs(step) > abs(w) * _CLOSE
+        return reduce_or(far, tuple(range(len(far.shape)))) & (n < _MOST)
+
+    @formula
+    def body(carry: Any) -> Any:
+        n, w, _ = carry
         right = real(w) >= 0
         small = exp(where(right, -w, w))
         f = where(right, w - safe * small, w * small - safe)
-        slope = where(right, 1, small)
         more = w + 1
-        step = f / (slope * more - (w + 2) * f / (2 * where(more == 0, 1, more)))
-        w = where((f == 0) | (more == 0) | ~(abs(step) < math.inf), w, w - step)
+        slope = where(right, more, small * more)
+        step = f / (slope - (w + 2) * f / (2 * where(more == 0, 1, more)))
+        step = where((f == 0) | (more == 0) | ~(abs(step) < math.inf), 0, step)
+        return n + 1, w - step, step
+
+    start = _start(safe, k)
+    _, w, _ = while_loop(going, body, (shapes.full((), 0.0, real(z).dtype), start, start))
     principal = real(k) == 0
     at_zero = where(principal, z, full(z.shape, -math.inf, z.dtype))
     at_branch = where(principal | (real(k) == -1), full(z.shape, -1.0, z.dtype), w)

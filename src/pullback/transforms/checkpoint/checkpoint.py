@@ -238,6 +238,8 @@ def _outs(
             raise better from None
         # Under vmap the values that are not mapped are known: recording may succeed where staging failed.
         return eager_remat(call.fun, Recorded(call.fun, call, arrays), arrays)
+    if scope.in_rules and in_reverse_mode(state.trace):  # the backward pass may write to references: keep its residuals
+        return call(*arrays)
     operands = [*arrays, *contents(scope.read), *contents(scope.written), *captured]
     outs: list[Any] = checkpoint_p.bind(*operands, jaxpr=closed, **options)
     count = len(outs) - len(scope.written)

@@ -24,6 +24,8 @@ from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equa
 from pullback.transforms.custom.rule_adapter import HasRules, RuleAdapter, SymbolicZero, running, zero_tangent
 from pullback.transforms.functions.api_boundary import qualified_name
 from pullback.transforms.functions.arguments import name_of, to_arrays
+from pullback.transforms.traces.refs import Scope
+from pullback.transforms.traces.stage import StageTrace
 
 custom_jvp_call_p = equation("custom_jvp_call")
 custom_vjp_call_p = equation("custom_vjp_call")
@@ -75,6 +77,15 @@ class FunctionWithRules(OwnsPrograms):
 
     def __repr__(self) -> str:
         return f"<{self._transformation} function {self.described}>"
+
+
+def _say_that_rules_take_references() -> None:
+    """Note in the programs under construction that a rule takes references, to which it may write later."""
+    trace: Any = state.trace
+    while not trace.is_bottom:
+        if isinstance(trace, StageTrace) and isinstance(trace.outside, Scope):
+            trace.outside.in_rules = True
+        trace = trace.parent
 
 
 class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
@@ -290,6 +301,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
                 call.rules = (self, nondiff, in_tree)
                 if refs:  # calls with references are not interchangeable
                     call.rules = None
+                    _say_that_rules_take_references()
                 outs = explained(self.fun, call_p.bind, *arrays, call=call)
             if application.out_tree is None:
                 return outs[0]  # type: ignore[no-any-return]

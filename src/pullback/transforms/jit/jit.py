@@ -181,7 +181,7 @@ class JitFunction(_Function, Generic[P, R]):
             if entry is None:
                 traced = self._trace(call, list(map(aval_of, signatures)))
                 if has_user_types(traced.out_avals):
-                    return self._within(call, leaves)
+                    return self._within(call, leaves, args, kwargs)
                 if traced.refs is not None:
                     signatures += map(signature_of, traced.refs.contents())
                 entry = entry_for(Lowered(traced, call, signatures), self._options, self._compiled, key)
@@ -196,14 +196,17 @@ class JitFunction(_Function, Generic[P, R]):
                 f"function that is compiled separately, but it was called inside a transformation "
                 f"({state.trace.describe()}). Pass them to the outermost jit."
             )
-        return self._within(call, leaves)
+        return self._within(call, leaves, args, kwargs)
 
-    def _within(self, call: Call, leaves: list[Any]) -> Any:
+    def _within(self, call: Call, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Apply the traced program as an operation, within a transformation or on values of users' types.
 
-        ``leaves`` are the leaves of the arguments.
+        ``leaves`` are the leaves of the arguments ``args`` and ``kwargs``. If custom rules take references, call the
+        function itself, so that the backward pass of the transformation writes to these references.
         """
         traced = self._trace(call, list(map(typeof, leaves)))
+        if traced.refs is not None and traced.refs.in_rules:
+            return self._fun(*args, **kwargs)
         of_arrays = self._options.in_placements is not None or self._options.out_placements is not None
         if of_arrays and has_user_types([*traced.in_avals, *traced.out_avals]):
             raise only_for_arrays(self._fun)
@@ -373,7 +376,7 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
     with monitoring.timed(monitoring.TRACE, fun_name=call.fun_name):
         closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
     refs = None
-    if call.refs or scope.touched:
+    if call.refs or scope.touched or scope.in_rules:
         refs = UsedRefs(fun, scope, len(avals), flat.out_structure.num_leaves)
         refs.check(list(call.refs.values()))
     return Traced(closed, flat.out_structure, captured, refs=refs)

@@ -23,9 +23,10 @@ class UsedRefs:
       written: the references among ``closed_over`` that the function writes.
       inputs: the number of leaves of the arguments.
       results: the number of results of the function.
+      in_rules: whether custom rules take references: the program does not say when these rules use them.
     """
 
-    __slots__ = ("closed_over", "fun", "inputs", "results", "written")
+    __slots__ = ("closed_over", "fun", "in_rules", "inputs", "results", "written")
 
     def __init__(self, fun: Any, scope: Scope, inputs: int, results: int) -> None:
         self.fun = fun
@@ -33,6 +34,7 @@ class UsedRefs:
         self.written: list[RefCell] = [*scope.written]
         self.inputs = inputs
         self.results = results
+        self.in_rules = scope.in_rules
 
     def are_lasting(self) -> bool:
         """Whether the program can be cached.

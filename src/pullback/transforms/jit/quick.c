@@ -46,7 +46,7 @@ static struct {
 } at;
 
 static PyObject *name_trace, *name_trace_context, *name_guard, *name_run, *name_dtype, *name_shape;
-static PyObject *name_shared, *name_class, *no_axes;
+static PyObject *name_shared, *name_class, *name_kind, *no_axes;
 static unsigned int calls;
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
@@ -627,6 +627,52 @@ static int find_slots(void)
     return 0;
 }
 
+/* The buffer of NumPy's array with the elements, if they are on the host and of a dtype that buffers know. */
+static int get_host_buffer(PyObject *x, Py_buffer *view, int flags)
+{
+    PyObject *value = is_array(x) ? SLOT(x, at.host_value) : NULL;
+    if ((flags & PyBUF_WRITABLE) || value == NULL || (PyObject *)Py_TYPE(value) != numpy_array)
+        return -1;
+    Py_INCREF(value);
+    PyObject *dtype = PyObject_GetAttr(value, name_dtype);
+    PyObject *kind = dtype == NULL ? NULL : PyObject_GetAttr(dtype, name_kind);
+    int failed = kind == NULL || PyUnicode_READ_CHAR(kind, 0) == 'V' || PyObject_GetBuffer(value, view, flags) < 0;
+    if (!failed)
+        view->readonly = 1;
+    Py_XDECREF(kind);
+    Py_XDECREF(dtype);
+    Py_DECREF(value);
+    PyErr_Clear();
+    return failed ? -1 : 0;
+}
+
+/* The buffer of an array: that of the ``memoryview`` that its method ``__buffer__`` returns, or the same without it. */
+static int get_buffer(PyObject *x, Py_buffer *view, int flags)
+{
+    if (get_host_buffer(x, view, flags) == 0)
+        return 0;
+    view->obj = NULL;
+    PyObject *memory = PyObject_CallMethod(x, "__buffer__", "i", flags);
+    int failed = memory == NULL || PyObject_GetBuffer(memory, view, flags) < 0;
+    Py_XDECREF(memory);
+    return failed ? -1 : 0;
+}
+
+/* Give a class of Python's and its subclasses this buffer. Python 3.12 and later give one by ``__buffer__`` themselves,
+   through which NumPy takes five times as long to convert an array. */
+static int export_buffers(PyTypeObject *cls)
+{
+    if (!PyType_HasFeature(cls, Py_TPFLAGS_HEAPTYPE))
+        return PyErr_Format(PyExc_TypeError, "%R is no class of Python's", cls), -1;
+    cls->tp_as_buffer->bf_getbuffer = get_buffer;
+    PyObject *below = PyObject_CallMethod((PyObject *)cls, "__subclasses__", NULL);
+    int failed = below == NULL;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(below); i++)
+        failed = export_buffers((PyTypeObject *)PyList_GET_ITEM(below, i)) < 0;
+    Py_XDECREF(below);
+    return failed ? -1 : 0;
+}
+
 /* Keep the objects of Python that calls use, which ``quick.pyi`` lists. */
 static PyObject *configure(PyObject *module, PyObject *args, PyObject *objects)
 {
@@ -656,7 +702,7 @@ static PyObject *configure(PyObject *module, PyObject *args, PyObject *objects)
     }
     if (!PyDict_Check(numbers) || !PyDict_Check(copiers) || !PyType_Check(array_type) || !PyType_Check(numpy_scalar))
         return PyErr_Format(PyExc_TypeError, "an object is of another type");
-    if (find_slots() < 0)
+    if (find_slots() < 0 || export_buffers((PyTypeObject *)array_type) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -716,6 +762,7 @@ PyMODINIT_FUNC PyInit_quick(void)
         (name_run = PyUnicode_InternFromString("run")) == NULL ||
         (name_dtype = PyUnicode_InternFromString("dtype")) == NULL ||
         (name_shape = PyUnicode_InternFromString("shape")) == NULL ||
+        (name_kind = PyUnicode_InternFromString("kind")) == NULL ||
         (name_shared = PyUnicode_InternFromString("shared")) == NULL ||
         (name_class = PyUnicode_InternFromString("__class__")) == NULL || (no_axes = PyTuple_New(0)) == NULL)
         return NULL;

@@ -306,12 +306,14 @@ class Scope(Outside):
       touched: the state of each reference in the program.
       carried: references that have an input and a result even if they are unused, in this order.
       varying: for some references, named axes along which the program assumes that their initial content varies.
+      in_rules: whether references are arguments of a function with custom rules, which may use them later.
     """
 
     def __init__(self, carried: Sequence[Ref] = (), varying: dict[Ref, frozenset[Any]] | None = None) -> None:
         self.touched: dict[Ref, Touched] = {}
         self.carried = list(carried)
         self.varying = varying or {}
+        self.in_rules = False
 
     def begin(self, trace: StageTrace) -> None:
         for ref in self.carried:
@@ -354,6 +356,15 @@ class Scope(Outside):
 
     def results(self) -> list[Any]:
         return [self.touched[r].content for r in self.written] if self.touched else []
+
+
+def refuse_second_runs() -> None:
+    """Raise if the backward pass will run the current program again, and with it what uses references."""
+    trace = state.trace
+    while not trace.is_bottom:
+        if trace.runs_again:
+            raise RunsAgain
+        trace = trace.parent
 
 
 def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
