@@ -326,9 +326,10 @@ def test_each_element_of_a_row_is_reduced_once(size: int) -> None:
         np.testing.assert_array_equal(native.reduce_rows("product", y), 3)
 
 
-def test_the_first_nan_of_a_row_is_its_extreme() -> None:
-    x = np.ones((1, 2000), np.float32)
-    for i, bits in ((1400, 0x7FC00002), (300, 0xFFC00001), (301, 0x7FC00003)):  # of which the first has a sign
+@pytest.mark.parametrize("first", [0, 300, 512, 1999])
+def test_the_first_nan_of_a_row_is_its_extreme(first: int) -> None:
+    x = np.ones((1, 2001), np.float32)
+    for i, bits in ((2000, 0x7FC00002), (first + 1, 0x7FC00003), (first, 0xFFC00001)):  # of which the first has a sign
         x[0, i] = np.uint32(bits).view(np.float32)
     for kind in ("largest", "least"):
         assert native.reduce_rows(kind, x).view(np.uint32) == 0xFFC00001

@@ -86,6 +86,21 @@ def test_positions_outside_of_a_window_are_dropped() -> None:
     np.testing.assert_array_equal(windows.put(numbers, at, [(3, 2, 2, 0, 1)], (6,)), [0, 0, 0, 0, 0, 1])
 
 
+def test_arrays_that_are_read_may_be_read_only() -> None:
+    x, numbers, at = np.arange(6.0), np.ones(3), np.ones(3, np.int32)
+    for array in (x, numbers, at):
+        array.setflags(write=False)  # as the results of compiled operations are
+    geometry = [(3, 2, 2, 0, 1)]
+    np.testing.assert_array_equal(windows.extremes(x, geometry, True), [1, 3, 5])
+    np.testing.assert_array_equal(windows.positions(x, geometry, True), at)
+    np.testing.assert_array_equal(windows.put(numbers, at, geometry, (6,)), [0, 1, 0, 1, 0, 1])
+    for kind, operand, result, positions in (
+        ("extremes", np.zeros(6), numbers, None), ("find", np.zeros(6), None, at), ("put", x, np.ones(3), at),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="expected"):
+            own.loops.windows(kind, operand, result, positions, tuple(geometry), True, 0)
+
+
 def test_wrong_arrays_are_errors() -> None:
     x, out, at = np.zeros(6), np.zeros(3), np.zeros(3, np.int32)
     geometry = ((3, 2, 2, 0, 1),)

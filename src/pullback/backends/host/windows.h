@@ -170,7 +170,7 @@ PyDoc_STRVAR(windows_doc, "windows(kind, operand, result, positions, geometry, l
     "  ValueError: the arrays are not as above.");
 
 static int is_plain(PyObject *object, int type) {
-    return PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == type && PyArray_ISCARRAY((PyArrayObject *)object);
+    return PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == type && PyArray_ISCARRAY_RO((PyArrayObject *)object);
 }
 
 static int read_windows(Windowed *w, PyArrayObject *operand, PyObject *result, PyObject *positions, PyObject *geometry) {
@@ -211,7 +211,8 @@ static PyObject *windows(PyObject *module, PyObject *args) {
         return NULL;
     const int is_single = PyArray_TYPE(operand) == NPY_FLOAT, puts = !strcmp(kind, "put"), finds = !strcmp(kind, "find");
     if (!read_windows(&w, operand, result, positions, geometry) || !is_plain((PyObject *)operand, is_single ? NPY_FLOAT : NPY_DOUBLE)
-        || (!finds && !w.result) || ((finds || puts) && !w.positions)) {
+        || (!finds && !w.result) || ((finds || puts) && !w.positions)
+        || !PyArray_ISWRITEABLE((PyArrayObject *)(puts ? (PyObject *)operand : finds ? positions : result))) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "expected contiguous arrays of floats, and the geometry of their windows");
         return NULL;
     }
