@@ -128,6 +128,16 @@ def test_data_types() -> None:
     assert "the motion between the clouds is found" in run("data_types.py")
 
 
+@pytest.mark.slow
+def test_optimal_control(tmp_path: Path) -> None:
+    assert "3 of 3 checks agree" in run("optimal_control.py", str(tmp_path / "control.png"))
+
+
+@pytest.mark.slow
+def test_differentiable_linear_program(tmp_path: Path) -> None:
+    assert "3 of 3 checks agree" in run("differentiable_linear_program.py", str(tmp_path / "prices.png"))
+
+
 def test_no_example_writes_to_a_name_in_a_folder_that_others_share() -> None:
     """Another user may have put a link there."""
     pages = [*EXAMPLES.glob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]

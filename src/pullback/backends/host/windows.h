@@ -12,18 +12,26 @@ typedef struct Windowed {
     npy_intp all;       /* rows */
     char *operand, *result;
     int32_t *positions;
+    npy_intp *offsets;      /* of each element of a window along all axes but the last, in the operand */
     int32_t *outer, *inner; /* of each element of a window its number along all axes but the last, and along the last */
     Loop *extreme;
     void (*compute)(const struct Windowed *, npy_intp row);
     int largest;
 } Windowed;
 
-/* Where a row of windows begins along each axis but the last, in the operand. */
-static void begin_row(const Windowed *w, npy_intp row, npy_intp *start) {
+/* Where a row of windows begins along each axis but the last, in the operand. Return the index in the operand of the row
+   of elements there, if all elements of the windows are inside along these axes; else -1. */
+static npy_intp begin_row(const Windowed *w, npy_intp row, npy_intp *start) {
+    npy_intp index = 0, factor = 1;
+    int is_inside = 1;
     for (int i = w->ndim - 2; i >= 0; i--) {
         start[i] = row % w->counts[i] * w->strides[i] - w->low[i];
         row /= w->counts[i];
+        is_inside &= start[i] >= 0 && start[i] + (w->window[i] - 1) * w->steps[i] < w->sizes[i];
+        index += start[i] * factor;
+        factor *= w->sizes[i];
     }
+    return is_inside ? index * w->sizes[w->ndim - 1] : -1;
 }
 
 /* Find an element of the windows of a row: its number along the axes but the last is `number`. Return the index in the
@@ -55,9 +63,9 @@ static void inside_of_row(const Windowed *w, npy_intp number, npy_intp *first, n
     do {                                                                                                    \
         npy_intp start[MOST_WINDOW_AXES];                                                                   \
         const npy_intp along = w->window[w->ndim - 1];                                                      \
-        begin_row(w, row, start);                                                                           \
-        for (npy_intp outer = 0; outer < w->elements / along; outer++) {                                    \
-            const npy_intp at = row_of_element(w, outer, start);                                            \
+        const npy_intp base = begin_row(w, row, start), outers = w->elements / along;                       \
+        for (npy_intp outer = 0; outer < outers; outer++) {                                                 \
+            const npy_intp at = base < 0 ? row_of_element(w, outer, start) : base + w->offsets[outer];      \
             for (npy_intp k = 0; at >= 0 && k < along; k++) {                                               \
                 npy_intp first, end, from;                                                                  \
                 inside_of_row(w, k, &first, &end, &from);                                                   \
@@ -127,8 +135,9 @@ enum { PACKED = 256, FEW_ROWS = 64 };
         const npy_intp stride = w->strides[last], low = w->low[last], step = w->steps[last], size = w->sizes[last]; \
         npy_intp start[MOST_WINDOW_AXES], rows[FEW_ROWS];                                                   \
         const npy_intp outers = w->elements / w->window[last];                                              \
-        begin_row(w, row, start);                                                                           \
-        for (npy_intp k = 0; k < outers && k < FEW_ROWS; k++) rows[k] = row_of_element(w, k, start);        \
+        const npy_intp base = begin_row(w, row, start);                                                     \
+        for (npy_intp k = 0; k < outers && k < FEW_ROWS; k++)                                               \
+            rows[k] = base < 0 ? row_of_element(w, k, start) : base + w->offsets[k];                        \
         for (npy_intp i = 0; i < w->row; i++) {                                                             \
             if (positions[i] < 0 || positions[i] >= w->elements) continue;                                  \
             const int32_t outer = w->outer[positions[i]];                                                   \
@@ -216,9 +225,16 @@ static PyObject *windows(PyObject *module, PyObject *args) {
             w.rows /= w.counts[i];
     }
     job.blocks = (w.all + w.rows - 1) / w.rows;
+    const npy_intp outers = w.elements / w.window[w.ndim - 1], first[MOST_WINDOW_AXES] = {0};
+    w.offsets = malloc(outers * sizeof *w.offsets);
+    w.outer = puts ? malloc(2 * w.elements * sizeof *w.outer) : NULL;
+    if (!w.offsets || (puts && !w.outer)) {
+        free(w.offsets);
+        free(w.outer);
+        return PyErr_NoMemory();
+    }
+    for (npy_intp k = 0; k < outers; k++) w.offsets[k] = row_of_element(&w, k, first); /* used where all are inside */
     if (puts) {
-        w.outer = malloc(2 * w.elements * sizeof *w.outer);
-        if (!w.outer) return PyErr_NoMemory();
         w.inner = w.outer + w.elements;
         for (npy_intp i = 0; i < w.elements; i++) {
             w.outer[i] = (int32_t)(i / w.window[w.ndim - 1]);
@@ -232,5 +248,6 @@ static PyObject *windows(PyObject *module, PyObject *args) {
     fesetenv(&environment);
     Py_END_ALLOW_THREADS
     free(w.outer);
+    free(w.offsets);
     Py_RETURN_NONE;
 }

@@ -10,7 +10,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,14 +72,6 @@ class Windows(NamedTuple):
         longer = [(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))]
         return Windows(*longer)  # type: ignore[arg-type]
 
-    def on_host(self, shape: Shape, dtype: np.dtype[Any]) -> host.Geometry | None:
-        """Describe the windows on an operand of ``shape`` for the host; None if it has no loops for them."""
-        if any(b != 1 for b in self.base_dilation) or len(self.sizes) != len(shape):
-            return None
-        ends = zip(self.counts(shape), self._by_axis())
-        geometry = [(count, k, stride, low, step) for count, (k, stride, (low, _), _, step) in ends]
-        return geometry if host.are_supported(shape, dtype, geometry) else None
-
     def back(self, shape: Shape) -> Windows:
         """Return the windows for the transpose of a sum over these windows of an operand of ``shape``.
 
@@ -111,6 +103,16 @@ class Windows(NamedTuple):
                 f"{self.sizes}"
             )
         check_geometry(name, self[1:], rank)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1024)
+def _on_host(windows: Windows, shape: Shape, dtype: np.dtype[Any]) -> host.Geometry | None:
+    """Describe windows on an operand of ``shape`` for the host; None if it has no loops for them."""
+    if any(b != 1 for b in windows.base_dilation) or len(windows.sizes) != len(shape):
+        return None
+    ends = zip(windows.counts(shape), windows._by_axis())
+    geometry = tuple([(count, k, stride, low, step) for count, (k, stride, (low, _), _, step) in ends])
+    return geometry if host.are_supported(shape, dtype, geometry) else None
 
 
 def windows_on(
@@ -254,7 +256,7 @@ def _extreme(name: str, largest: bool) -> Primitive:
 
     @p.host
     def on_host(x: Any, *, windows: Windows) -> Any:
-        geometry = windows.on_host(x.shape, x.dtype)
+        geometry = _on_host(windows, x.shape, x.dtype)
         return (
             compiled(p, None, (x,), {"windows": windows}) if geometry is None else host.extremes(x, geometry, largest)
         )
@@ -305,7 +307,7 @@ def _positions_abstract_eval(x: ShapedArray, *, windows: Windows, largest: bool)
 
 @window_positions_p.host
 def _positions_on_host(x: Any, *, windows: Windows, largest: bool) -> Any:
-    geometry = windows.on_host(x.shape, x.dtype)
+    geometry = _on_host(windows, x.shape, x.dtype)
     if geometry is None:
         return compiled(window_positions_p, None, (x,), {"windows": windows, "largest": largest})
     return host.positions(x, geometry, largest)
@@ -491,7 +493,7 @@ def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shap
 
 @put_chosen_p.host
 def _put_on_host(ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
-    geometry = windows.on_host(shape, ct.dtype)
+    geometry = _on_host(windows, shape, ct.dtype)
     if geometry is None or positions.dtype != np.int32:
         return compiled(put_chosen_p, None, (ct, positions), {"windows": windows, "shape": shape})
     return host.put(ct, positions, geometry, shape)

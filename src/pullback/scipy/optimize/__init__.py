@@ -20,13 +20,15 @@ from pullback.scipy.optimize.linear_programs import (
 )
 from pullback.scipy.optimize.minimize import minimize
 from pullback.scipy.optimize.problems import OptimizeResults
+from pullback.scipy.optimize.quadratic_programs import QuadraticResult, solve_qp
 from pullback.scipy.optimize.root import root
 from pullback.scipy.optimize.scalar_minima import ScalarResult, minimize_scalar
 from pullback.scipy.optimize.scalar_roots import RootResults, brentq, root_scalar
 
 __all__ = [
     "Bounds", "LeastSquaresResult", "LinearConstraint", "LinprogResult", "Marginals", "MilpResult",
-    "NonlinearConstraint", "OptimizeResults", "RootResults", "ScalarResult", "brentq", "fixed_point", "least_squares",
-    "linear_sum_assignment", "linprog", "milp", "minimize", "minimize_scalar", "root", "root_scalar",
+    "NonlinearConstraint", "OptimizeResults", "QuadraticResult", "RootResults", "ScalarResult", "brentq", "fixed_point",
+    "least_squares", "linear_sum_assignment", "linprog", "milp", "minimize", "minimize_scalar", "root", "root_scalar",
+    "solve_qp",
 ]  # fmt: skip
 face(globals())

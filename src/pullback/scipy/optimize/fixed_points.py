@@ -22,6 +22,7 @@ from pullback.transforms.autodiff.tracing import eval_shape
 from pullback.transforms.custom.closure import closure_convert
 
 
+# long: half of it is its documentation
 def fixed_point(
     func: Callable[..., Any],
     x0: ArrayLike,

@@ -87,10 +87,7 @@ def refined(evaluate: Callable[[Any, Any], Model], x: Any, limits: Limits, eps: 
             break  # rounding hides further progress
         if error < best:
             best, found = error, state
-        step = state.newton()
-        if step is None:
-            break
-        x, y = step
+        x, y = state.newton()
     far = found is None or np.abs(found.x - start).max(initial=0.0) > _REACH * found.size
     if found is None or far or not best <= eps ** (2 / 3):
         return Solution(start, np.full(len(low), np.nan), np.zeros(len(low)), np.zeros(len(x)), NOT_SOLVED)
@@ -140,17 +137,18 @@ class _State:
         ]
         return max(float(part.max(initial=0.0)) for part in parts)
 
-    def newton(self) -> tuple[Any, Any] | None:
-        """Return the point and the multipliers after a step with these active constraints; None if it is not unique."""
+    def newton(self) -> tuple[Any, Any]:
+        """Return the point and the multipliers after a step with these active constraints."""
         free, held = ~self.at_bound, self.active
         moved = np.where(self.at_bound, self.bound - self.x, 0.0)
         matrix = self._matrix()
         right = -self.model.gradient[free] - self.model.hessian[free] @ moved
         rest = (self.limit - self.model.values - self.model.jacobian @ moved)[held]
+        right = np.concatenate([right, rest])
         try:
-            found = np.linalg.solve(matrix, np.concatenate([right, rest]))
-        except np.linalg.LinAlgError:
-            return None
+            found = np.linalg.solve(matrix, right)
+        except np.linalg.LinAlgError:  # one of several solutions
+            found = np.linalg.lstsq(matrix, right, rcond=None)[0]
         count = int(free.sum())
         moved[free] = found[:count]
         y = np.zeros(len(self.y))
