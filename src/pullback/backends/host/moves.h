@@ -27,7 +27,7 @@ typedef struct {
 } Moves;
 
 /* Elements of two axes, by the size of an element. Columns that are few are the outer loop, for some rows at a time. */
-#define PLANE(name, type)                                                                                   \
+#define PLANE(name, type, each)                                                                             \
     static void name(char *to, const char *from, npy_intp rows, npy_intp columns, npy_intp to_row,          \
                           npy_intp to_column, npy_intp from_row, npy_intp from_column) {                    \
         const npy_intp item = sizeof(type);                                                                 \
@@ -37,7 +37,7 @@ typedef struct {
                 for (npy_intp c = 0; c < columns; c++) {                                                    \
                     char *out = to + first * to_row + c * to_column;                                        \
                     const char *x = from + first * from_row + c * from_column;                              \
-                    EACH(i, n) *(type *)(out + i * to_row) = *(const type *)(x + i * from_row);             \
+                    each(i, n) *(type *)(out + i * to_row) = *(const type *)(x + i * from_row);             \
                 }                                                                                           \
             }                                                                                               \
             return;                                                                                         \
@@ -47,15 +47,15 @@ typedef struct {
             const type *x = (const type *)from;                                                             \
             if (to_column == item && from_column == 0) {                                                    \
                 const type same = *x;                                                                       \
-                EACH(i, columns) out[i] = same;                                                             \
+                each(i, columns) out[i] = same;                                                             \
             } else if (to_column == item && from_column == item) {                                          \
-                EACH(i, columns) out[i] = x[i];                                                             \
+                each(i, columns) out[i] = x[i];                                                             \
             } else if (to_column == item && from_column == -item) {                                         \
-                EACH(i, columns) out[i] = x[-i];                                                            \
+                each(i, columns) out[i] = x[-i];                                                            \
             } else if (to_column == item) {                                                                 \
-                EACH(i, columns) out[i] = *(const type *)(from + i * from_column);                          \
+                each(i, columns) out[i] = *(const type *)(from + i * from_column);                          \
             } else {                                                                                        \
-                EACH(i, columns) *(type *)(to + i * to_column) = *(const type *)(from + i * from_column);   \
+                each(i, columns) *(type *)(to + i * to_column) = *(const type *)(from + i * from_column);   \
             }                                                                                               \
         }                                                                                                   \
     }                                                                                                       \
@@ -82,11 +82,12 @@ typedef struct {
         }                                                                                                   \
     }
 typedef struct { uint64_t low, high; } Pair64; /* a complex number of 128 bits */
-PLANE(plane_1, uint8_t)
-PLANE(plane_2, uint16_t)
-PLANE(plane_4, uint32_t)
-PLANE(plane_8, uint64_t)
-PLANE(plane_16, Pair64)
+PLANE(plane_1, uint8_t, EACH)
+PLANE(plane_2, uint16_t, EACH)
+PLANE(plane_4, uint32_t, EACH)
+PLANE(plane_8, uint64_t, EACH)
+#define EACH_PAIR(i, n) for (npy_intp i = 0; i < (n); i++) /* of which compilers make no vectors */
+PLANE(plane_16, Pair64, EACH_PAIR)
 
 #define BY_ITEM(item, function, ...)                                                                        \
     do {                                                                                                    \
