@@ -19,6 +19,7 @@ from pullback.backends.host import native, own, pending, reductions, rules
 from pullback.core import array as arrays
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
+from pullback.nn import normalized
 from pullback.primitives.linalg import contraction
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
     """
     with pytest.MonkeyPatch.context() as patch:
         pending._operation.cache_clear()
-        for module in (arrays, contraction, pending, reductions):
+        for module in (arrays, contraction, normalized, pending, reductions):
             patch.setattr(module, "LARGE", large)
         for module in (native, pending):
             patch.setattr(module, "BLOCK", block)

@@ -355,6 +355,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("all_gather_reduced", "reduced_vary_cast", "vary_unreduced_cast"), "tests/primitives/test_varying.py"
     ),
+    **dict.fromkeys(("softmax_slope", "log_softmax_slope", "log_softmax_pull"), "tests/nn/test_nn.py"),
     "call_hi_primitive": "tests/transforms/custom/test_hi_primitive.py",
     "custom_call": "the other primitive of calls with rules, in programs",
     "platform_index": "an integer",

@@ -54,7 +54,7 @@ X, Y, N = jnp.array([-1.25, 0.3, 2.5]), jnp.array([0.0, 0.5, 1.0]), jnp.array([j
 FAR = jnp.array([5, 0, -7])
 CALLS: dict[str, tuple[Any, ...]] = {
     "numpy.take": (Y, FAR), "numpy.take_along_axis": (Y, FAR), "numpy.nan_to_num": (N, True, 0.5, 1.5, 2.5),
-    "nn.leaky_relu": (X,),
+    "nn.leaky_relu": (X,), "scipy.optimize.fixed_point": (jnp.cos, 0.7),
     "nn.elu": (X,), "nn.celu": (X,), "nn.selu": (X,), "numpy.interp": (X, Y, X), "numpy.clip": (X,),
     "numpy.unwrap": (10.0 * X,), "numpy.select": ([X > 1, X < -1], [X, Y]), "numpy.pad": (X, 2),
     "numpy.nonzero": (X > 0,), "numpy.compress": (X > 0, Y), "numpy.extract": (X > 0, Y),

@@ -459,8 +459,10 @@ def _circular(x: Two, cosines: bool) -> Two:
     sine = normal(r.hi, r.lo + r.hi * rr.hi * _horner(rr.hi, _SINE))
     less = Two(-0.5 * rr.hi, -0.5 * rr.lo + rr.hi * rr.hi * _horner(rr.hi, _COSINE))  # the cosine of the rest, minus 1
     if cosines:
-        return add(c, sub(mul(c, less), mul(s, sine)))
-    return add(s, add(mul(s, less), mul(c, sine)))
+        change = sub(mul(c, less), mul(s, sine))
+        return add(c, change)
+    change = add(mul(s, less), mul(c, sine))
+    return add(s, change)
 
 
 def _turned(x: Two) -> tuple[Any, Two, Two]:

@@ -353,7 +353,8 @@ def _silu_by_operations(x: Any) -> Any:
 def _silu_jvp(t: Any, x: Any, ans: Any) -> Any:
     logistic = ops.logistic(x)
     slope = ops.mul(logistic, ops.logistic(ops.neg(x))) if dtypes.is_complex(x.dtype) else ops.logistic_slope_p.bind(x)
-    return ops.mul(t, ops.add(logistic, ops.mul(x, slope)))
+    change = ops.mul(x, slope)
+    return ops.mul(t, ops.add(logistic, change))
 
 
 _silu = host_fused("silu", host=None, otherwise=_silu_by_operations, jvp=_silu_jvp)
@@ -405,32 +406,39 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 def _gelu_of_erfc(x: Any) -> Any:
-    return ops.mul(ops.mul(0.5, x), ops.erfc_p.bind(ops.mul(x, -math.sqrt(0.5))))
+    scaled = ops.mul(x, -math.sqrt(0.5))
+    return ops.mul(ops.mul(0.5, x), ops.erfc_p.bind(scaled))
 
 
 def _gelu_of_erfc_jvp(t: Any, x: Any, ans: Any) -> Any:
     density = ops.mul(1 / math.sqrt(2 * math.pi), ops.gaussian(x, 0.5))
-    return ops.mul(t, ops.add(ops.ndtr_p.bind(x), ops.mul(x, density)))
+    slope = ops.add(ops.ndtr_p.bind(x), ops.mul(x, density))
+    return ops.mul(t, slope)
 
 
 _gelu_by_erfc = host_fused("gelu", host=None, otherwise=_gelu_of_erfc, jvp=_gelu_of_erfc_jvp)
 
 
 def _tanh_of_gelu(x: Any) -> Any:
-    cubic = ops.add(x, ops.mul(0.044715, ops.integer_pow(x, 3)))
+    cube = ops.integer_pow(x, 3)
+    cubic = ops.add(x, ops.mul(0.044715, cube))
     return ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic))
 
 
 def _gelu_by_operations(x: Any) -> Any:
-    return ops.mul(x, ops.mul(0.5, ops.add(1, _tanh_of_gelu(x))))
+    shifted = ops.add(1, _tanh_of_gelu(x))
+    return ops.mul(x, ops.mul(0.5, shifted))
 
 
 def _gelu_jvp(t: Any, x: Any, ans: Any) -> Any:
     """The derivative as a function of ``x`` alone: to compute it anew is quicker than to keep its terms in memory."""
     tanh = _tanh_of_gelu(x)
-    slope = ops.mul(math.sqrt(2 / math.pi), ops.add(1, ops.mul(3 * 0.044715, ops.square(x))))
-    by_tanh = ops.mul(ops.mul(x, slope), ops.sub(1, ops.square(tanh)))
-    return ops.mul(t, ops.mul(0.5, ops.add(ops.add(1, tanh), by_tanh)))
+    square, rest = ops.square(x), ops.sub(1, ops.square(tanh))
+    slope = ops.add(1, ops.mul(3 * 0.044715, square))
+    slope = ops.mul(math.sqrt(2 / math.pi), slope)
+    by_tanh = ops.mul(ops.mul(x, slope), rest)
+    both = ops.add(ops.add(1, tanh), by_tanh)
+    return ops.mul(t, ops.mul(0.5, both))
 
 
 _gelu_by_tanh = host_fused("gelu", host=None, otherwise=_gelu_by_operations, jvp=_gelu_jvp)

@@ -213,7 +213,7 @@ def _log_softmax_by_operations(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_softmax(x: Any, *, axes: Positions) -> Any:
-    if x.size >= LARGE:
+    if x.size >= LARGE and _are_rows(x, axes=axes):
         return native.of_rows("softmax", x, axes=axes)
     exponentials = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     out = exponentials if x.ndim else None  # in place, for new memory takes as long as the sum
@@ -222,7 +222,7 @@ def _host_softmax(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_log_softmax(x: Any, *, axes: Positions) -> Any:
-    if x.size >= LARGE:
+    if x.size >= LARGE and _are_rows(x, axes=axes):
         return native.of_rows("log_softmax", x, axes=axes)
     shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     return np.subtract(shifted, np.log(_host_sum(np.exp(shifted), axes)), out=shifted if x.ndim else None)
@@ -237,15 +237,18 @@ def _are_rows(x: Any, *, axes: Positions) -> bool:
 
 
 def _softmax_slope(out: Any, t: Any, *, axes: Positions) -> Any:
-    return ops.mul(out, ops.sub(t, _sum(ops.mul(out, t), axes)))
+    total = _sum(ops.mul(out, t), axes)
+    return ops.mul(out, ops.sub(t, total))
 
 
 def _log_softmax_slope(out: Any, t: Any, *, axes: Positions) -> Any:
-    return ops.sub(t, _sum(ops.mul(ops.exp(out), t), axes))
+    weighted = ops.mul(ops.exp(out), t)
+    return ops.sub(t, _sum(weighted, axes))
 
 
 def _log_softmax_pull(out: Any, ct: Any, *, axes: Positions) -> Any:
-    return ops.sub(ct, ops.mul(ops.exp(out), _sum(ct, axes)))
+    total = _sum(ct, axes)
+    return ops.sub(ct, ops.mul(ops.exp(out), total))
 
 
 def _of_large_rows(name: str, formula: Callable[..., Any]) -> tuple[Primitive, Callable[..., Any]]:

@@ -350,7 +350,7 @@ wofz_p: Primitive = elementwise(
 )  # fmt: skip
 
 
-_FAR = 1e8
+_FAR_FROM_WIDTH = 1e8
 
 
 @formula
@@ -361,7 +361,7 @@ def _voigt(zeta: Any, sigma: Any, *, order: int) -> Any:
     zeta is 1e8 times as large as sigma.
     """
     scale = sigma * math.sqrt(2)
-    far = abs(zeta) > abs(scale) * _FAR
+    far = abs(zeta) > abs(scale) * _FAR_FROM_WIDTH
     safe = where(far | (scale == 0), 1, scale)
     z = where(far | (scale == 0), 1j, zeta) / safe
     near = lifted(wofz_p.bind)(z) if order == 0 else lifted(wofz_derivative_p.bind)(z, order=order)

@@ -160,7 +160,8 @@ def ellipj(u: ArrayLike, m: ArrayLike) -> tuple[Array, Array, Array, Array]:
     u, m = real_operands("ellipj", u, m)
     amplitude = primitives.jacobi_am_p.bind(u, m)
     sn, cn = ops.sin(amplitude), ops.cos(amplitude)
-    dn = ops.sqrt(ops.add(ops.square(cn), ops.mul(ops.sub(1, m), ops.square(sn))))
+    rest = ops.mul(ops.sub(1, m), ops.square(sn))  # with the square of cn, nothing cancels
+    dn = ops.sqrt(ops.add(ops.square(cn), rest))
     return strong(sn), strong(cn), strong(dn), strong(amplitude)
 
 

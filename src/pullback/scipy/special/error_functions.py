@@ -270,7 +270,7 @@ def voigt_profile(x: ArrayLike, sigma: ArrayLike, gamma: ArrayLike) -> Array:
 
     >>> from pullback.scipy import special
     >>> print(f"{special.voigt_profile(1.0, 0.5, 0.25):.4f}")
-    0.1503
+    0.1648
     """
     return strong(apply("voigt_profile", primitives.voigt_profile_p, x, sigma, gamma))
 
