@@ -58,10 +58,10 @@ class OptimizeResults(NamedTuple):
     nfev: Array
     njev: Array
     nit: Array
-    constr: Any = None
-    multipliers: Any = None
-    bound_multipliers: Any = None
-    degeneracy: Any = None
+    constr: Array | None = None
+    multipliers: Array | None = None
+    bound_multipliers: Array | None = None
+    degeneracy: Array | None = None
 
 
 def integer(value: int) -> Any:
