@@ -62,8 +62,8 @@ def of_torch(name: str) -> dict[str, dict[str, float]]:
         options.activation_memory_budget = budget
         step = steps[str(budget)] = compiled()
         row[str(budget)] = {"saved": _saved_bytes(step, tensors)}
-    for budget, seconds in cpu_seconds(lib, steps, ()).items():
-        row[budget]["seconds"] = seconds
+    for key, seconds in cpu_seconds(lib, steps, ()).items():
+        row[key]["seconds"] = seconds
     return row
 
 
