@@ -54,7 +54,7 @@ def test_roots_are_those_of_scipy_in_as_few_steps(case: int) -> None:
         expected, other = scipy.optimize.brentq(lambda x: float(f(np, x)), a, b, full_output=True)
         assert abs(float(root) - expected) < 1e-11
         assert found.converged
-        assert int(found.iterations) <= 2 * other.iterations + 2
+        assert int(found.function_calls) <= 2 * other.function_calls + 2  # SciPy leaves `iterations` unset at an end
 
 
 def test_single_precision_integers_and_shapes() -> None:
