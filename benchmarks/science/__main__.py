@@ -11,11 +11,13 @@ import importlib.util
 import json
 from typing import Any
 
-from benchmarks.science import optimisation, sparse_linear_algebra, special_functions
+from benchmarks.science import geometry, interpolation, optimisation, sparse_linear_algebra, special_functions
 from benchmarks.science.measure import checks, times
 from benchmarks.science.page import PAGE, RESULTS, page, recorded
 
-PARTS = (sparse_linear_algebra.PART, optimisation.PART, special_functions.PART)
+PARTS = (
+    sparse_linear_algebra.PART, optimisation.PART, interpolation.PART, geometry.PART, special_functions.PART,
+)  # fmt: skip
 
 
 def main() -> int:

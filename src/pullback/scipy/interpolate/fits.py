@@ -423,7 +423,7 @@ def _default_knots(x: Any, k: int, conditions: bool) -> Any:
 
 
 def _collocation(x: Any, t: Any, k: int, left: Any, right: Any) -> Any:
-    """Return the bands of the matrix of the conditions at the left end, of the values, and of those at the right end."""
+    """Return the bands of the matrix of conditions at the left end, of values, and of conditions at the right end."""
     groups = [(x[:1], order) for order, _ in left] + [(x, 0)] + [(x[-1:], order) for order, _ in right]
     found = [basis(t, points, k, order) for points, order in groups]
     i = pnp.concatenate([i for i, _ in found])
