@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.interpolate
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback.numpy as jnp
-from pullback import errors, grad, jacfwd, jit, tree, vmap
+from pullback import errors, grad, jacfwd, jit, jvp, tree, vmap
 from pullback.core.config import enable_x64
 from pullback.scipy.interpolate import BSpline, PPoly
 from tests.scipy.laws import check_laws
@@ -71,6 +71,7 @@ def test_a_derivative_by_a_knot_is_that_of_the_refined_spline() -> None:
         np.testing.assert_allclose(jacfwd(identity)(jnp.asarray(t)), 0, atol=1e-13)
 
 
+@settings(max_examples=12)
 @given(st.integers(0, 5), st.lists(st.integers(1, 4), min_size=2, max_size=5), st.integers(0, 2))
 def test_repeated_knots_divide_by_nothing(k: int, repeats: list[int], nu: int) -> None:
     t = np.repeat(np.arange(len(repeats), dtype=float), repeats)
@@ -83,9 +84,9 @@ def test_repeated_knots_divide_by_nothing(k: int, repeats: list[int], nu: int) -
     with enable_x64():
         expected = scipy.interpolate.BSpline(t, c, k)(x, nu)
         f = lambda t, c, x: BSpline(t, c, k)(x, nu)
-        traced = vmap(f, (None, None, 0))(t, c, x)
-        np.testing.assert_allclose(traced, expected, rtol=1e-11, atol=1e-11)
-        assert jnp.isfinite(jacfwd(f, 0)(t, c, x)).all()
+        found, slope = jvp(lambda t: f(t, c, x), (jnp.asarray(t),), (jnp.ones(len(t)),))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        assert jnp.isfinite(slope).all()
 
 
 def test_integrals_are_those_of_scipy() -> None:

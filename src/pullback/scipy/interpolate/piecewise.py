@@ -85,7 +85,8 @@ class PPoly:
         if values is not None and values[0].size and values[2].size:
             kind = imported("scipy.interpolate").PPoly
             dtype = dtypes.result_type(self.c.dtype, t.dtype)
-            return as_array(kind(*values[:2], how, self.axis)(values[2]).astype(dtype, copy=False))
+            found = as_array(kind(*values[:2], how)(values[2]).astype(dtype, copy=False))
+            return axes_placed(found, len(t.shape), self.axis)
         n = points.shape[0]
         if how == "periodic":
             t = ops.add(points[0], pnp.mod(ops.sub(t, points[0]), ops.sub(points[-1], points[0])))
