@@ -59,14 +59,14 @@ def test_periodic_splines_are_those_of_scipy(k: int) -> None:
 
 def test_splines_through_values_obey_the_laws() -> None:
     with enable_x64():
-        t = np.concatenate([[X[0]] * 4, X[2:-2] + 0.05, [X[-1]] * 4])
+        knots = lambda m, inner: m.concatenate([m.full(4, X[0]), inner, m.full(4, X[-1])])
         check_laws(
             lambda x, y: make_interp_spline(x, y)(AT), (X, Y),
             lambda x, y: scipy.interpolate.make_interp_spline(x, y)(AT), tolerance=1e-11, precision=1e-4,
         )  # fmt: skip
         check_laws(
-            lambda y, t: make_interp_spline(X, y, 3, t)(AT), (Y, t),
-            lambda y, t: scipy.interpolate.make_interp_spline(X, y, 3, t)(AT), tolerance=1e-10, order=1,
+            lambda y, t: make_interp_spline(X, y, 3, knots(jnp, t))(AT), (Y, X[2:-2] + 0.05),
+            lambda y, t: scipy.interpolate.make_interp_spline(X, y, 3, knots(np, t))(AT), tolerance=1e-10, order=1,
         )  # fmt: skip
         check_laws(
             lambda x, y, a: make_interp_spline(x, y, 3, bc_type=([(1, a)], [(2, 0.3)]))(AT), (X, Y, np.float64(0.5)),
@@ -97,18 +97,22 @@ def test_complex_values_axes_and_single_precision() -> None:
 
 
 M = np.sort(RNG.uniform(0, 5, 40))
+SPREAD = np.linspace(0.05, 4.95, 40)
 N = np.sin(2 * M) + 0.1 * RNG.standard_normal(40)
-KNOTS = np.concatenate([[0.0] * 4, [1.0, 2.0, 2.7, 4.0], [5.0] * 4])
+INNER = np.array([1.0, 2.0, 2.7, 4.0])
+KNOTS = np.concatenate([[-0.1] * 4, INNER, [5.1] * 4])
 W = RNG.uniform(0.5, 2, 40)
 
 
 def test_least_squares_splines_are_those_of_scipy_and_obey_the_laws() -> None:
     at = np.linspace(0.1, 4.9, 6)
     with enable_x64():
-        theirs = lambda x, y, t, w: scipy.interpolate.make_lsq_spline(x, y, t, 3, w)(at)
+        knots = lambda m, inner: m.concatenate([m.full(4, -0.1), inner, m.full(4, 5.1)])
+        theirs = lambda x, y, t, w: scipy.interpolate.make_lsq_spline(x, y, knots(np, t), 3, w)(at)
         check_laws(
-            lambda x, y, t, w: make_lsq_spline(x, y, t, 3, w)(at), (M, N, KNOTS, W), theirs, tolerance=1e-9, order=1
-        )
+            lambda x, y, t, w: make_lsq_spline(x, y, knots(jnp, t), 3, w)(at), (SPREAD, N, INNER, W), theirs,
+            tolerance=1e-9, order=1,
+        )  # fmt: skip
         check_laws(lambda y, w: make_lsq_spline(M, y, KNOTS, 3, w)(at), (N, W), tolerance=1e-10, precision=1e-4)
         plain = make_lsq_spline(M, N, KNOTS, method="norm-eq")(at)
         np.testing.assert_allclose(plain, scipy.interpolate.make_lsq_spline(M, N, KNOTS)(at), atol=1e-10)
@@ -166,7 +170,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda: make_interp_spline(X, Y, -1), "negative"),
     (lambda: make_interp_spline(X, 1.0), "at least one axis"),
     (lambda: make_interp_spline(X[:3], Y[:3]), "at least 4"),
-    (lambda: make_interp_spline(X, Y, 1, bc_type="natural"), "no conditions"),
+    (lambda: make_interp_spline(X, Y, 1, bc_type="clamped"), "no conditions"),
     (lambda: make_interp_spline(X, Y, bc_type="free"), "'clamped'"),
     (lambda: make_interp_spline(X, Y, bc_type=3), "a string or a pair"),
     (lambda: make_interp_spline(X, Y, bc_type=([1.0], None)), "pairs"),

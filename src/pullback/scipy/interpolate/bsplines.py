@@ -99,7 +99,7 @@ class BSpline:
         x = real_floats("BSpline", x, "the points")
         dtype = dtypes.result_type(x.dtype, self.t.dtype, self.c.dtype)
         values = on_host(self.t, self.c, x)
-        if values is not None and values[2].size:
+        if values is not None and values[2].size and order <= self.k:
             t, c, points = values
             theirs = imported("scipy.interpolate").BSpline(t, c, self.k, extrapolate=how)
             out = as_array(theirs(points, order).astype(dtype, copy=False))
@@ -259,12 +259,13 @@ class BSpline:
             x = wrapped(t, x, degree)
         i, weights = basis(t, x, degree)
         table = pnp.stack(weights, axis=1)
-        if how is False:
-            outside = ops.or_p.bind(ops.lt(x, t[degree]), ops.gt(x, t[n]))
-            table = ops.where(outside[:, None], math.nan, table)
         columns = i[:, None] + np.arange(-degree, 1, dtype=np.int32)
         rows = np.arange(x.shape[0], dtype=np.int32)[:, None]
-        return pnp.zeros((x.shape[0], n), table.dtype).at[rows, columns].set(table)
+        out = pnp.zeros((x.shape[0], n), table.dtype).at[rows, columns].set(table)
+        if how is not False:
+            return out
+        outside = ops.or_p.bind(ops.lt(x, t[degree]), ops.gt(x, t[n]))
+        return ops.where(outside[:, None], math.nan, out)  # type: ignore[no-any-return]
 
 
 def extrapolation(name: str, value: Any) -> Any:

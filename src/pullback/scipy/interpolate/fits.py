@@ -109,7 +109,7 @@ def make_interp_spline(
             name, "make_interp_spline", host_value(x), host_value(y), degree,
             None if t is None else host_value(floats(name, t)), conditions,
         )  # fmt: skip
-        return _of_scipy(found, x.dtype, y.dtype, rest, where)
+        return _of_scipy(found, x.dtype, y.dtype, rest, where, "periodic" if periodic else True)
     if periodic:
         return _periodic(x, y, degree, rest, where)
     knots = _default_knots(x, degree, bool(left or right)) if t is None else check_knots(name, t, degree)
@@ -382,9 +382,9 @@ def _knows_methods() -> bool:
     return tuple(map(int, imported("scipy").__version__.split(".")[:2])) >= (1, 15)
 
 
-def _of_scipy(found: Any, real: Any, dtype: Any, rest: Any, where: int) -> BSpline:
+def _of_scipy(found: Any, real: Any, dtype: Any, rest: Any, where: int, how: Any = True) -> BSpline:
     c = found.c.astype(dtype, copy=False)
-    return _spline(as_array(found.t.astype(real, copy=False)), as_array(c.reshape(len(c), *rest)), found.k, where)
+    return _spline(as_array(found.t.astype(real, copy=False)), as_array(c.reshape(len(c), *rest)), found.k, where, how)
 
 
 def _smoothed_by_scipy(x: Any, y: Any, weights: Any, lam: Any, rest: Any, where: int) -> BSpline:
@@ -401,9 +401,9 @@ def _smoothed_by_scipy(x: Any, y: Any, weights: Any, lam: Any, rest: Any, where:
 # Equations -----------------------------------------------------------------------------------------------------------
 
 
-def _spline(t: Any, c: Any, k: int, where: int) -> BSpline:
-    """Return a spline whose axis is ``where``; it is the first axis of ``c``."""
-    out = BSpline(t, c, k)
+def _spline(t: Any, c: Any, k: int, where: int, how: Any = True) -> BSpline:
+    """Return a spline whose axis is ``where``, that of the first axis of ``c``; ``how`` it extrapolates."""
+    out = BSpline(t, c, k, how)
     out.axis = where
     return out
 
@@ -457,7 +457,7 @@ def _periodic(x: Any, y: Any, k: int, rest: Any, where: int) -> BSpline:
     entries = Entries(ops.convert_element_type(pnp.ravel(table), y.dtype), indices, (count, count))
     c = solved(settings_of("make_interp_spline", "splu", None), entries, y[:-1])
     c = c[np.arange(count + k, dtype=np.int32) % count]
-    return _spline(t, shapes.reshape(c, (count + k, *rest)), k, where)
+    return _spline(t, shapes.reshape(c, (count + k, *rest)), k, where, "periodic")
 
 
 def _reinsch(x: Any, y: Any, w: Any, lam: Any) -> Any:
