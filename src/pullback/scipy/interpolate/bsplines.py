@@ -9,13 +9,14 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes, tree
-from pullback.core.array import Array, ArrayLike, as_array
+from pullback.core.array import Array, ArrayLike, as_array, is_on_host
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import axis_index, known_int, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import abscissas, floats, known, on_host, real_floats
+from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
 
 __all__ = ["BSpline"]
 
@@ -104,7 +105,8 @@ class BSpline:
             theirs = imported("scipy.interpolate").BSpline(t, c, self.k, extrapolate=how)
             out = as_array(theirs(points, order).astype(dtype, copy=False))
         else:
-            out = _values(*promote_real(self.t, x), ops.convert_element_type(self.c, dtype), self.k, order, how)
+            knots, x = promote_real(self.t, x)
+            out = _values(knots, x, ops.convert_element_type(self.c, dtype), self.k, order, how)
         return axes_placed(out, len(x.shape), self.axis)
 
     def derivative(self, nu: int = 1) -> BSpline:
@@ -221,10 +223,10 @@ class BSpline:
         >>> print(BSpline.basis_element([0.0, 1.0, 2.0, 3.0])(1.5))
         0.75
         """
-        t = abscissas("BSpline.basis_element", t, "the knots", 2)
-        k = t.shape[0] - 2
-        t = pnp.concatenate([pnp.broadcast_to(t[:1] - 1, (k,)), t, pnp.broadcast_to(t[-1:] + 1, (k,))])
-        return cls(t, (np.arange(2 * k + 1) == k).astype(t.dtype), k, extrapolate)
+        inner = abscissas("BSpline.basis_element", t, "the knots", 2)
+        k = inner.shape[0] - 2
+        knots = pnp.concatenate([pnp.broadcast_to(inner[:1] - 1, (k,)), inner, pnp.broadcast_to(inner[-1:] + 1, (k,))])
+        return cls(knots, (np.arange(2 * k + 1) == k).astype(inner.dtype), k, extrapolate)
 
     @classmethod
     def design_matrix(cls, x: ArrayLike, t: ArrayLike, k: int, extrapolate: Any = False) -> Array:
@@ -250,21 +252,21 @@ class BSpline:
         """
         name = "BSpline.design_matrix"
         degree = known_int(name, "k", k)
-        x, t = abscissas(name, x, "the points", 0), check_knots(name, t, degree)
+        points, knots = abscissas(name, x, "the points", 0), check_knots(name, t, degree)
         how = extrapolation(name, extrapolate)
-        check_in_base(name, x, t, degree, how)
-        t, x = promote_real(t, x)
-        n = t.shape[0] - degree - 1
+        check_in_base(name, points, knots, degree, how)
+        knots, points = promote_real(knots, points)
+        n = knots.shape[0] - degree - 1
         if how == "periodic":
-            x = wrapped(t, x, degree)
-        i, weights = basis(t, x, degree)
+            points = wrapped(knots, points, degree)
+        i, weights = basis(knots, points, degree)
         table = pnp.stack(weights, axis=1)
         columns = i[:, None] + np.arange(-degree, 1, dtype=np.int32)
-        rows = np.arange(x.shape[0], dtype=np.int32)[:, None]
-        out = pnp.zeros((x.shape[0], n), table.dtype).at[rows, columns].set(table)
+        rows = np.arange(points.shape[0], dtype=np.int32)[:, None]
+        out: Any = pnp.zeros((points.shape[0], n), table.dtype).at[rows, columns].set(table)
         if how is not False:
-            return out
-        outside = ops.or_p.bind(ops.lt(x, t[degree]), ops.gt(x, t[n]))
+            return out  # type: ignore[no-any-return]
+        outside = ops.or_p.bind(ops.lt(points, knots[degree]), ops.gt(points, knots[n]))
         return ops.where(outside[:, None], math.nan, out)  # type: ignore[no-any-return]
 
 
@@ -340,6 +342,11 @@ def intervals(t: Any, x: Any, k: int) -> Any:
     return ops.add(np.int32(k), ops.clamp_p.bind(first, after, last))
 
 
+def _kept(arrays: list[Any]) -> list[Any]:
+    """Return arrays that a compiled program computes once; arrays that are concrete as they are."""
+    return arrays if any(map(is_on_host, arrays)) else list(optimization_barrier(arrays))
+
+
 def basis(t: Any, x: Any, k: int, nu: int = 0) -> tuple[Any, list[Any]]:
     """Return, for each point, the interval and the k + 1 B-splines that are not zero there, or their derivatives.
 
@@ -357,17 +364,19 @@ def basis(t: Any, x: Any, k: int, nu: int = 0) -> tuple[Any, list[Any]]:
     i = intervals(t, x, k)
     if nu > k:
         return i, [ops.mul(x, 0.0) for _ in range(k + 1)]
-    near = {j: t[i + np.int32(j)] for j in range(1 - k, k + 1)}
-    weights = [pnp.ones_like(x)]
+    # Without barriers the compiler would compute the gathered knots and the weights again wherever they are used.
+    near = dict(enumerate(_kept([t[i + np.int32(j)] for j in range(1 - k, k + 1)]), 1 - k))
+    weights: list[Any] = [pnp.ones_like(x)]
     for d in range(1, k - nu + 1):
-        raised, carried = [], None
+        raised: list[Any] = []
+        carried: Any = None
         for r in range(d):
             low, high = near[r + 1 - d], near[r + 1]
             share = weights[r] / (high - low)
             left = (high - x) * share
             raised.append(left if carried is None else carried + left)
             carried = (x - low) * share
-        weights = [*raised, carried]
+        weights = _kept([*raised, carried])
     for d in range(k - nu + 1, k + 1):  # the derivative of a B-spline is a difference of two of a lower degree
         shares = [weights[r] * d / (near[r + 1] - near[r + 1 - d]) for r in range(d)]
         weights = [-shares[0], *(shares[r - 1] - shares[r] for r in range(1, d)), shares[-1]]

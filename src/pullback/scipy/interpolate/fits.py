@@ -84,43 +84,43 @@ def make_interp_spline(
     degree = known_int(name, "k", k)
     if degree < 0:
         raise ArgumentError(f"{name}: the degree k must not be negative, got {degree}")
-    x, y, where, rest = _samples(name, x, y, axis, degree + 1)
+    points, values, where, rest = _samples(name, x, y, axis, degree + 1)
     periodic = isinstance(bc_type, str) and bc_type == "periodic"
-    left, right = _both_ends(name, bc_type, degree, rest, y.dtype)
+    left, right = _both_ends(name, bc_type, degree, rest, values.dtype)
     if degree < 2 and t is None:
         if left or right:
             raise ArgumentError(f"{name}: a spline of degree {degree} takes no conditions, got {quote(bc_type)}")
-        knots = pnp.concatenate([x, x[-1:]] if degree == 0 else [x[:1], x, x[-1:]])
-        return _spline(knots, shapes.reshape(y, (y.shape[0], *rest)), degree, where)
+        knots = pnp.concatenate([points, points[-1:]] if degree == 0 else [points[:1], points, points[-1:]])
+        return _spline(knots, shapes.reshape(values, (values.shape[0], *rest)), degree, where)
     if periodic:
         if t is not None:
             raise UnsupportedArgumentError(
                 f"{name}: the knots of a periodic spline follow from the points; pass t=None"
             )
-        _check_periodic(name, y)
-    arrays = [x, y, *(value for _, value in (*left, *right)), *(() if t is None else (floats(name, t),))]
-    if y.size and all(map(is_on_host, arrays)):
+        _check_periodic(name, values)
+    arrays = [points, values, *(value for _, value in (*left, *right)), *(() if t is None else (floats(name, t),))]
+    if values.size and all(map(is_on_host, arrays)):
         conditions: Any = bc_type if periodic else tuple(
             [(order, host_value(value)) for order, value in end] or None for end in (left, right)
         )  # fmt: skip
         if t is not None:
             check_knots(name, t, degree)
         found = _by_scipy(
-            name, "make_interp_spline", host_value(x), host_value(y), degree,
+            name, "make_interp_spline", host_value(points), host_value(values), degree,
             None if t is None else host_value(floats(name, t)), conditions,
         )  # fmt: skip
-        return _of_scipy(found, x.dtype, y.dtype, rest, where, "periodic" if periodic else True)
+        return _of_scipy(found, points.dtype, values.dtype, rest, where, "periodic" if periodic else True)
     if periodic:
-        return _periodic(x, y, degree, rest, where)
-    knots = _default_knots(x, degree, bool(left or right)) if t is None else check_knots(name, t, degree)
+        return _periodic(points, values, degree, rest, where)
+    knots = _default_knots(points, degree, bool(left or right)) if t is None else check_knots(name, t, degree)
     count = knots.shape[0] - degree - 1
-    if count != x.shape[0] + len(left) + len(right):
+    if count != points.shape[0] + len(left) + len(right):
         raise ArgumentError(
             f"{name}: {knots.shape[0]} knots of degree {degree} need {count} values and conditions, got "
-            f"{x.shape[0]} values and {len(left) + len(right)} conditions"
+            f"{points.shape[0]} values and {len(left) + len(right)} conditions"
         )
-    check_in_base(name, x, knots, degree, False)
-    c = banded_solve(_collocation(x, knots, degree, left, right), _right_side(y, left, right))
+    check_in_base(name, points, knots, degree, False)
+    c = banded_solve(_collocation(points, knots, degree, left, right), _right_side(values, left, right))
     return _spline(knots, shapes.reshape(c, (count, *rest)), degree, where)
 
 
@@ -175,27 +175,27 @@ def make_lsq_spline(
     degree = known_int(name, "k", k)
     if not is_listed(method, ("qr", "norm-eq")):
         raise ArgumentError(f"{name}: method must be 'qr' or 'norm-eq', got {quote(method)}")
-    x, y, where, rest = _samples(name, x, y, axis, 1)
+    points, values, where, rest = _samples(name, x, y, axis, 1)
     knots = check_knots(name, t, degree)
-    weights = _weights(name, w, x)
-    check_in_base(name, x, knots, degree, False)
-    if y.size and all(map(is_on_host, (x, y, knots, weights))):
-        _check_schoenberg_whitney(name, host_value(x), host_value(knots), degree)
+    weights = _weights(name, w, points)
+    check_in_base(name, points, knots, degree, False)
+    if values.size and all(map(is_on_host, (points, values, knots, weights))):
+        _check_schoenberg_whitney(name, host_value(points), host_value(knots), degree)
         options = {"method": method} if _knows_methods() else {}
         found = _by_scipy(
-            name, "make_lsq_spline", *map(host_value, (x, y, knots)), degree, host_value(weights), **options
+            name, "make_lsq_spline", *map(host_value, (points, values, knots)), degree, host_value(weights), **options
         )
-        return _of_scipy(found, x.dtype, y.dtype, rest, where)
+        return _of_scipy(found, points.dtype, values.dtype, rest, where)
     n = knots.shape[0] - degree - 1
-    knots, x = (ops.convert_element_type(v, dtypes.to_real(y.dtype)) for v in (knots, x))
-    i, values = basis(knots, x, degree)
-    table = pnp.stack(values, axis=1) * weights[:, None].astype(x.dtype)
+    knots, weights = (ops.convert_element_type(v, points.dtype) for v in (knots, weights))
+    i, splines = basis(knots, points, degree)
+    table = pnp.stack(splines, axis=1) * weights[:, None]
     columns = i[:, None] + np.arange(-degree, 1, dtype=np.int32)
     products = table[:, :, None] * table[:, None, :]
     rows_of, columns_of = (pnp.broadcast_to(v, products.shape) for v in (columns[:, :, None], columns[:, None, :]))
     bands = bands_of(rows_of, columns_of, products, degree, n)
-    weighted = y * weights[:, None].astype(x.dtype)
-    right = pnp.zeros((n, y.shape[1]), y.dtype).at[columns].add(table[:, :, None] * weighted[:, None, :])
+    weighted = values * weights[:, None]
+    right = pnp.zeros((n, values.shape[1]), values.dtype).at[columns].add(table[:, :, None] * weighted[:, None, :])
     return _spline(knots, shapes.reshape(banded_solve(bands, right), (n, *rest)), degree, where)
 
 
@@ -235,27 +235,28 @@ def make_smoothing_spline(
     5.0
     """
     name = "make_smoothing_spline"
-    x, y, where, rest = _samples(name, x, y, axis, 5)
-    if dtypes.is_complex(y.dtype):
+    points, values, where, rest = _samples(name, x, y, axis, 5)
+    if dtypes.is_complex(values.dtype):
         raise ArgumentError(f"{name}: the values must be real; smooth real and imaginary parts by themselves")
-    weights = _weights(name, w, x)
-    arrays = (x, y, weights)
+    weights = _weights(name, w, points)
+    arrays: Any = (points, values, weights)
+    parameter: Any = None
     if lam is not None:
-        lam = real_floats(name, lam, "lam")
-        if lam.shape:
-            raise ShapeError(f"{name}: lam must be a number, got shape {lam.shape}")
-        smooth = known(lam)
+        parameter = ops.convert_element_type(real_floats(name, lam, "lam"), points.dtype)
+        if parameter.shape:
+            raise ShapeError(f"{name}: lam must be a number, got shape {parameter.shape}")
+        smooth = known(parameter)
         if smooth is not None and not smooth >= 0:
             raise ArgumentError(f"{name}: lam must not be negative, got {smooth}")
-        arrays = (*arrays, lam)
-    if y.size and all(map(is_on_host, arrays)):
-        return _smoothed_by_scipy(x, y, weights, lam, rest, where)
+        arrays = (*arrays, parameter)
+    if values.size and all(map(is_on_host, arrays)):
+        return _smoothed_by_scipy(points, values, weights, parameter, rest, where)
     if lam is None:
         raise UnsupportedArgumentError(
             f"{name}: generalised cross-validation chooses lam for concrete arrays only, and these are traced; pass lam"
         )
-    fitted = _reinsch(x, y, weights, lam)
-    out = make_interp_spline(x, shapes.reshape(fitted, (x.shape[0], *rest)), 3, bc_type="natural")
+    fitted = _reinsch(points, values, weights, parameter)
+    out = make_interp_spline(points, shapes.reshape(fitted, (points.shape[0], *rest)), 3, bc_type="natural")
     out.axis = where
     return out
 

@@ -127,7 +127,7 @@ class RBFInterpolator:
                 f"{_NAME}: a polynomial of degree {self._degree} in {n} variables needs at least {least} points, got "
                 f"{count if self.neighbors is None else self.neighbors}"
             )
-        self._system = self._solved() if self.neighbors is None else None
+        self._system: Any = self._solved() if self.neighbors is None else None
 
     def __repr__(self) -> str:
         return f"RBFInterpolator({self.y.shape[0]} points, {self.kernel})"
@@ -188,26 +188,26 @@ class RBFInterpolator:
         Raises:
           ShapeError: points with other than n coordinates (a TypeError and a ValueError).
         """
-        x = real_floats(_NAME, x, "the points")
-        if len(x.shape) != 2 or x.shape[1] != self.y.shape[1]:
-            raise ShapeError(f"{_NAME}: the points must have shape (q, {self.y.shape[1]}), got {x.shape}")
-        x, y = promote_all(_NAME, (x, self.y))
-        dtype = dtypes.result_type(x.dtype, self.d.dtype)
+        at = real_floats(_NAME, x, "the points")
+        if len(at.shape) != 2 or at.shape[1] != self.y.shape[1]:
+            raise ShapeError(f"{_NAME}: the points must have shape (q, {self.y.shape[1]}), got {at.shape}")
+        at, y = promote_all(_NAME, (at, self.y))
+        dtype = dtypes.result_type(at.dtype, self.d.dtype)
         real = dtypes.to_real(dtype)
         epsilon = ops.convert_element_type(self.epsilon, real)
-        x, y = (ops.convert_element_type(v, real) for v in (x, y))
+        at, y = (ops.convert_element_type(v, real) for v in (at, y))
         if self.neighbors is None:
             shift, scale, coefficients = self._system
-            out = self._evaluated(x, y, epsilon, shift.astype(real), scale.astype(real), coefficients.astype(dtype))
-            return shapes.reshape(out, (x.shape[0], *self.d.shape[1:]))
-        values = on_host(x, y, self.d, self.smoothing, epsilon)
-        if values is not None and x.shape[0] and self.d.size:
+            out = self._evaluated(at, y, epsilon, shift.astype(real), scale.astype(real), coefficients.astype(dtype))
+            return shapes.reshape(out, (at.shape[0], *self.d.shape[1:]))
+        values = on_host(at, y, self.d, self.smoothing, epsilon)
+        if values is not None and at.shape[0] and self.d.size:
             return as_array(self._by_scipy(*values).astype(dtype, copy=False))
-        near = neighbours(stop_gradient(y), stop_gradient(x), self.neighbors)
+        near = neighbours(stop_gradient(y), stop_gradient(at), self.neighbors)
         smoothing = ops.convert_element_type(self.smoothing, real)[near]
         system = self._system_of(y[near], self._columns(dtype)[near], smoothing, epsilon)
-        out = self._evaluated(x[:, None, :], y[near], epsilon, *system)[:, 0]
-        return shapes.reshape(out, (x.shape[0], *self.d.shape[1:]))
+        out = self._evaluated(at[:, None, :], y[near], epsilon, *system)[:, 0]
+        return shapes.reshape(out, (at.shape[0], *self.d.shape[1:]))
 
     def _by_scipy(self, x: Any, y: Any, d: Any, smoothing: Any, epsilon: Any) -> Any:
         theirs = imported("scipy.interpolate").RBFInterpolator

@@ -247,7 +247,7 @@ def cdist(XA: ArrayLike, XB: ArrayLike, metric: Metric = "euclidean", *, out: No
         raise ShapeError(f"{name}: points must have equally many coordinates, got shapes {a.shape} and {b.shape}")
     if callable(metric):
         function = lambda u, v: metric(u, v, **kwargs)
-        return vmap(vmap(function, (None, 0)), (0, None))(a, b)  # type: ignore[no-any-return]
+        return pnp.asarray(vmap(vmap(function, (None, 0)), (0, None))(a, b))
     measure = _Measure(name, metric, kwargs, pnp.concatenate([a, b]))
     found = measure.by_scipy("cdist", a.dtype, a, b)
     return measure(a[:, None], b[None]) if found is None else found  # type: ignore[no-any-return]
@@ -282,7 +282,7 @@ def pdist(X: ArrayLike, metric: Metric = "euclidean", *, out: None = None, **kwa
         raise ArgumentError(f"{name}: out must be None, because arrays do not change")
     first, second = (i.astype(np.int32) for i in np.triu_indices(x.shape[0], 1))
     if callable(metric):
-        return vmap(lambda u, v: metric(u, v, **kwargs))(x[first], x[second])  # type: ignore[no-any-return]
+        return pnp.asarray(vmap(lambda u, v: metric(u, v, **kwargs))(x[first], x[second]))
     measure = _Measure(name, metric, kwargs, x)
     found = measure.by_scipy("pdist", x.dtype, x)
     return measure(x[first], x[second]) if found is None else found  # type: ignore[no-any-return]

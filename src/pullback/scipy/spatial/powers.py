@@ -79,8 +79,8 @@ def minkowski_distance_p(x: ArrayLike, y: ArrayLike, p: float = 2.0) -> Array:
     >>> print(minkowski_distance_p(jnp.zeros(2), jnp.array([3.0, 4.0])))
     25.0
     """
-    x, y = _pairs("minkowski_distance_p", x, y)
-    return minkowski_lengths(y - x, order_of("minkowski_distance_p", p), powers=True)  # type: ignore[no-any-return]
+    a, b = _pairs("minkowski_distance_p", x, y)
+    return minkowski_lengths(b - a, order_of("minkowski_distance_p", p), powers=True)  # type: ignore[no-any-return]
 
 
 def minkowski_distance(x: ArrayLike, y: ArrayLike, p: float = 2.0) -> Array:
@@ -102,8 +102,8 @@ def minkowski_distance(x: ArrayLike, y: ArrayLike, p: float = 2.0) -> Array:
     >>> print(minkowski_distance(jnp.zeros(2), jnp.array([3.0, 4.0])))
     5.0
     """
-    x, y = _pairs("minkowski_distance", x, y)
-    return minkowski_lengths(y - x, order_of("minkowski_distance", p))  # type: ignore[no-any-return]
+    a, b = _pairs("minkowski_distance", x, y)
+    return minkowski_lengths(b - a, order_of("minkowski_distance", p))  # type: ignore[no-any-return]
 
 
 def distance_matrix(x: ArrayLike, y: ArrayLike, p: float = 2.0, threshold: int = 1000000) -> Array:
@@ -127,10 +127,10 @@ def distance_matrix(x: ArrayLike, y: ArrayLike, p: float = 2.0, threshold: int =
     >>> print(distance_matrix(jnp.zeros((1, 2)), jnp.array([[3.0, 4.0], [0.0, 1.0]])))
     [[5. 1.]]
     """
-    x, y = _pairs("distance_matrix", x, y)
-    if len(x.shape) != 2 or len(y.shape) != 2:
-        raise ShapeError(f"distance_matrix: x and y must be sets of points, (m, n), got shapes {x.shape} and {y.shape}")
-    return minkowski_lengths(y[None] - x[:, None], order_of("distance_matrix", p))  # type: ignore[no-any-return]
+    a, b = _pairs("distance_matrix", x, y)
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise ShapeError(f"distance_matrix: x and y must be sets of points, (m, n), got shapes {a.shape} and {b.shape}")
+    return minkowski_lengths(b[None] - a[:, None], order_of("distance_matrix", p))  # type: ignore[no-any-return]
 
 
 def procrustes(data1: ArrayLike, data2: ArrayLike) -> tuple[Array, Array, Array]:
