@@ -97,17 +97,17 @@ class BSpline:
         if order < 0:
             raise ArgumentError(f"BSpline: nu must not be negative, got {order}; use antiderivative")
         how = self.extrapolate if extrapolate is None else extrapolation("BSpline", extrapolate)
-        x = real_floats("BSpline", x, "the points")
-        dtype = dtypes.result_type(x.dtype, self.t.dtype, self.c.dtype)
-        values = on_host(self.t, self.c, x)
+        at = real_floats("BSpline", x, "the points")
+        dtype = dtypes.result_type(at.dtype, self.t.dtype, self.c.dtype)
+        values = on_host(self.t, self.c, at)
         if values is not None and values[2].size and order <= self.k:
             t, c, points = values
-            theirs = imported("scipy.interpolate").BSpline(t, c, self.k, extrapolate=how)
+            theirs = imported("scipy.interpolate").BSpline.construct_fast(doubles(t), doubles(c), self.k, how)
             out = as_array(theirs(points, order).astype(dtype, copy=False))
         else:
-            knots, x = promote_real(self.t, x)
-            out = _values(knots, x, ops.convert_element_type(self.c, dtype), self.k, order, how)
-        return axes_placed(out, len(x.shape), self.axis)
+            knots, at = promote_real(self.t, at)
+            out = _values(knots, at, ops.convert_element_type(self.c, dtype), self.k, order, how)
+        return axes_placed(out, len(at.shape), self.axis)  # type: ignore[no-any-return]
 
     def derivative(self, nu: int = 1) -> BSpline:
         """Return the derivative, as a spline.
@@ -268,6 +268,11 @@ class BSpline:
             return out  # type: ignore[no-any-return]
         outside = ops.or_p.bind(ops.lt(points, knots[degree]), ops.gt(points, knots[n]))
         return ops.where(outside[:, None], math.nan, out)  # type: ignore[no-any-return]
+
+
+def doubles(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return NumPy's array in double precision, contiguous, as SciPy's classes need it that check nothing."""
+    return np.ascontiguousarray(x, np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
 def extrapolation(name: str, value: Any) -> Any:

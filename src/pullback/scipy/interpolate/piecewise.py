@@ -18,7 +18,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
 from pullback.scipy.arguments import abscissas, check_increasing, floats, known, on_host, real_floats
-from pullback.scipy.interpolate.bsplines import BSpline, axes_placed, extrapolation
+from pullback.scipy.interpolate.bsplines import BSpline, axes_placed, doubles, extrapolation
 
 __all__ = ["CubicSpline", "PPoly"]
 
@@ -83,9 +83,8 @@ class PPoly:
         t, points = promote_all("PPoly", (real_floats("PPoly", x, "the points"), self.x))
         values = on_host(self.c, points, t)
         if values is not None and values[0].size and values[2].size:
-            kind = imported("scipy.interpolate").PPoly
-            dtype = dtypes.result_type(self.c.dtype, t.dtype)
-            found = as_array(kind(*values[:2], how)(values[2]).astype(dtype, copy=False))
+            theirs = imported("scipy.interpolate").PPoly.construct_fast(*map(doubles, values[:2]), how)
+            found = as_array(theirs(values[2]).astype(dtypes.result_type(self.c.dtype, t.dtype), copy=False))
             return axes_placed(found, len(t.shape), self.axis)
         n = points.shape[0]
         if how == "periodic":
