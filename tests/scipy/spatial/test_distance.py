@@ -22,7 +22,7 @@ REAL: list[tuple[str, dict[str, Any]]] = [
     ("braycurtis", {}), ("braycurtis", {"w": W}), ("canberra", {}), ("canberra", {"w": W}), ("chebyshev", {}),
     ("chebyshev", {"w": W}), ("cityblock", {}), ("cityblock", {"w": W}), ("correlation", {}), ("correlation", {"w": W}),
     ("cosine", {}), ("cosine", {"w": W}), ("euclidean", {}), ("euclidean", {"w": W}), ("hamming", {}),
-    ("hamming", {"w": W}), ("jensenshannon", {}), ("jensenshannon", {"base": 2.0}), ("mahalanobis", {}),
+    ("hamming", {"w": W}), ("jensenshannon", {}), ("mahalanobis", {}),
     ("mahalanobis", {"VI": S @ S.T}), ("minkowski", {}), ("minkowski", {"p": 1.0}), ("minkowski", {"p": 3.5, "w": W}),
     ("minkowski", {"p": np.inf}), ("minkowski", {"p": 0.5}), ("seuclidean", {}), ("seuclidean", {"V": W}),
     ("sqeuclidean", {}), ("sqeuclidean", {"w": W}),

@@ -56,7 +56,7 @@ def _correlation(a: Any, b: Any, w: Any) -> Any:
 
 
 def _chebyshev(a: Any, b: Any, w: Any) -> Any:
-    lengths = abs(a - b) if w is None else w * abs(a - b)
+    lengths = abs(a - b) if w is None else pnp.where(w > 0, abs(a - b), 0.0)
     return reduce_max(lengths, (len(lengths.shape) - 1,))
 
 
@@ -115,7 +115,7 @@ _BOOLEAN: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 """Metrics of Boolean vectors; numbers count as true where they are not zero. Their derivatives are zero."""
 
-_OWN = {"minkowski": ("p", "w"), "mahalanobis": ("VI",), "seuclidean": ("V",), "jensenshannon": ("base",)}
+_OWN = {"minkowski": ("p", "w"), "mahalanobis": ("VI",), "seuclidean": ("V",), "jensenshannon": ()}
 _NAMES = {
     **{name: name for name in (*_REAL, *_BOOLEAN, "minkowski", "mahalanobis", "seuclidean")}, "manhattan": "cityblock",
     "cheb": "chebyshev", "chebychev": "chebyshev", "cos": "cosine", "euclid": "euclidean", "eu": "euclidean",
@@ -143,15 +143,15 @@ class _Measure:
         allowed = _OWN.get(kind, ("w",))
         unknown = [key for key in options if key not in allowed]
         if unknown:
-            raise ArgumentError(f"{name}: metric {kind!r} takes the options {allowed}, got {unknown[0]!r}")
+            raise ArgumentError(
+                f"{name}: metric {kind!r} takes the options {', '.join(allowed) or 'none'}, got {unknown[0]!r}"
+            )
         given = {key: value for key, value in options.items() if value is not None}
         n = points.shape[-1]
         self.arrays: dict[str, Any] = {}
         self.numbers: dict[str, Any] = {}
         if kind == "minkowski":
             self.numbers["p"] = order_of(name, given.pop("p", 2.0), 0.0)
-        elif kind == "jensenshannon" and "base" in given:
-            self.numbers["base"] = order_of(name, given.pop("base"), 0.0)
         elif kind == "seuclidean" and "V" not in given:
             given["V"] = pnp.var(points, axis=0, ddof=1)
         elif kind == "mahalanobis" and "VI" not in given:
@@ -179,8 +179,7 @@ class _Measure:
         if self.name == "mahalanobis":
             d = a - b
             return root(pnp.sum(d * pnp.matmul(d, self.arrays["VI"].T), axis=-1))
-        out = (_REAL.get(self.name) or _BOOLEAN[self.name])(a, b, w)
-        return out / np.sqrt(np.log(self.numbers["base"])).astype(out.dtype) if "base" in self.numbers else out
+        return (_REAL.get(self.name) or _BOOLEAN[self.name])(a, b, w)
 
     def _minkowski(self, d: Any, p: float, w: Any) -> Any:
         if np.isinf(p):
@@ -224,8 +223,8 @@ def cdist(XA: ArrayLike, XB: ArrayLike, metric: Metric = "euclidean", *, out: No
         "seuclidean", "sokalsneath", "sqeuclidean" or "yule"; or a function of two vectors.
       out: None: arrays do not change.
       kwargs: ``w``, the weights of the coordinates; ``p``, the order of Minkowski's distance, a number; ``V``, the
-        variances of "seuclidean"; ``VI``, the inverse of the covariances of "mahalanobis"; ``base``, of the logarithm
-        of "jensenshannon". Variances and covariances are by default those of all points.
+        variances of "seuclidean"; ``VI``, the inverse of the covariances of "mahalanobis". Variances and covariances
+        are by default those of all points.
 
     Returns:
       An array (m, k).
