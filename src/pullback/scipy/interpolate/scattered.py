@@ -224,7 +224,7 @@ class NearestNDInterpolator(_Scattered):
         safe = pnp.where(strange[:, None], 0.0, flat)
         near = neighbours(stop_gradient(points), stop_gradient(safe), 1)[:, 0]
         out = self.values[near]
-        out = pnp.where(shapes.reshape(strange, (-1, *[1] * (len(out.shape) - 1))), math.nan, out)
+        out = pnp.where(shapes.reshape(strange, (flat.shape[0], *[1] * (len(out.shape) - 1))), math.nan, out)
         return shapes.reshape(out, (*x.shape[:-1], *self.values.shape[1:]))
 
 
