@@ -163,7 +163,8 @@ def test_operators_broadcast_numbers_elements_and_rows(padding: int) -> None:
     element = np.array([10, 20], np.float32)
     cases: list[tuple[Any, Any, Any]] = [
         (x, y, others), (x, 2.5, [2.5] * 3), (x, jnp.asarray(per_row), list(per_row)),
-        (x, element, [element] * 3), (x, per_row[:1], [per_row[0]] * 3), (x, per_row[:, :, :1], list(per_row[:, :, :1])),
+        (x, element, [element] * 3), (x, per_row[:1], [per_row[0]] * 3),
+        (x, per_row[:, :, :1], list(per_row[:, :, :1])),
     ]  # fmt: skip
     for a, b, dense in cases:
         for function in (
@@ -277,7 +278,7 @@ def test_rows_are_indexed_and_taken() -> None:
         x.take([4])
     with pytest.raises(errors.ShapeError, match="integers of shape"):
         x.take([[1]])
-    traced = jit(lambda x, i: x.take(i, places=12))(x, jnp.array([2, 0, 2, 1]))
+    traced = jit(lambda x, i: x.take(i, capacity=12))(x, jnp.array([2, 0, 2, 1]))
     assert traced.to_list() == [rows[i].tolist() for i in (2, 0, 2, 1)]
     assert [row.shape for row in x] == [row.shape for row in rows]
 
@@ -387,7 +388,7 @@ LOSSES: dict[str, Callable[[Ragged], Any]] = {
     "max": lambda x: x.max(axis=1)[0] * x.min(axis=1)[2] * x.max(),
     "rows": lambda x: (x * x.sum(axis=1, keepdims=True)).sum(),
     "padded": lambda x: (x.to_padded(1.0) ** 3).sum(),
-    "taken": lambda x: (x.take(np.array([2, 0, 2]), places=9) ** 2).sum(axis=1) @ jnp.arange(3.0),
+    "taken": lambda x: (x.take(np.array([2, 0, 2]), capacity=9) ** 2).sum(axis=1) @ jnp.arange(3.0),
     "joined": lambda x: (concatenate([x, x * 2]) ** 2).sum(axis=1) @ jnp.arange(6.0),
     "logs": lambda x: elementwise(jnp.log)(x * x).sum(),
 }

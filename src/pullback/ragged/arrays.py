@@ -81,9 +81,9 @@ class Ragged:
     ``grad(lambda values: f(x.with_values(values)))(x.values)``.
 
     Args:
-      values: an array of shape (places, *element): the elements of the first row, of the second, and so on. Places
+      values: an array of shape (capacity, *element): the elements of the first row, of the second, and so on. Values
         after the last row are padding, which nothing reads.
-      lengths: integers of shape (rows,), none negative: the length of each row. Their sum is at most ``places``.
+      lengths: integers of shape (rows,), none negative: the length of each row. Their sum is at most ``capacity``.
       max_length: a bound of the lengths, a static integer, for :meth:`to_padded` while the lengths are traced. If a
         traced length is greater, the row is NaN there (the lowest integer, or False).
 
@@ -116,7 +116,7 @@ class Ragged:
     def __init__(self, values: ArrayLike, lengths: ArrayLike, *, max_length: int | None = None) -> None:
         self.values, self.lengths, self.max_length = _array("values", values), _array("lengths", lengths), max_length
         if self.values.ndim == 0:
-            raise ShapeError(f"Ragged: values must have at least one axis, (places, *element), got {self.values!r}")
+            raise ShapeError(f"Ragged: values must have at least one axis, (capacity, *element), got {self.values!r}")
         if self.lengths.ndim != 1:
             raise ShapeError(f"Ragged: lengths must have shape (rows,), got shape {self.lengths.shape}")
         if not dtypes.is_integer(self.lengths.dtype):
@@ -169,13 +169,13 @@ class Ragged:
         return cls(values if dtype is None else values.astype(dtype), lengths, max_length=max_length)
 
     @classmethod
-    def from_padded(cls, padded: ArrayLike, lengths: ArrayLike, *, places: int | None = None) -> Self:
+    def from_padded(cls, padded: ArrayLike, lengths: ArrayLike, *, capacity: int | None = None) -> Self:
         """Return the first elements of each row of an array.
 
         Args:
           padded: an array of shape (rows, longest, *element).
           lengths: integers of shape (rows,): how many elements of each row to take, at most ``longest``.
-          places: the number of values to make place for; by default the sum of the lengths, or rows times ``longest``
+          capacity: the number of values of the result; by default the sum of the lengths, or rows times ``longest``
             while the lengths are traced.
 
         Returns:
@@ -199,12 +199,12 @@ class Ragged:
             )
         rows, longest = x.shape[:2]
         host = layout.known(counts)
-        if places is None:
-            places = rows * longest if host is None else int(host.sum())
+        if capacity is None:
+            capacity = rows * longest if host is None else int(host.sum())
         if host is not None and host.size and host.max() > longest:
             raise ArgumentError(f"Ragged.from_padded: a length is {host.max()}, but rows have {longest} elements")
-        numbers = layout.row_numbers(counts if host is None else host, places)
-        within = layout.offsets(counts if host is None else host, numbers, places)
+        numbers = layout.row_numbers(counts if host is None else host, capacity)
+        within = layout.offsets(counts if host is None else host, numbers, capacity)
         flat = x.reshape(rows * longest, *x.shape[2:])
         return cls(flat.take(numbers * longest + within, axis=0, mode="clip"), counts, max_length=longest)
 
@@ -266,7 +266,7 @@ class Ragged:
         longest = self.longest("to_padded") if max_length is None else operator.index(max_length)
         if host is not None and host.size and host.max() > longest:
             raise ArgumentError(f"Ragged.to_padded: a row has {host.max()} elements, more than max_length={longest}")
-        if not self.places:
+        if not self.capacity:
             return pnp.full((self.rows, longest, *self.element_shape), fill_value, self.dtype)
         at, inside = layout.grid(self.lengths if host is None else host, longest)
         padded = self.values.take(at, axis=0, mode="clip")
@@ -279,7 +279,7 @@ class Ragged:
         """Return an array with the same lengths and other values.
 
         Args:
-          values: an array of shape (places, ...).
+          values: an array of shape (capacity, ...).
 
         Returns:
           A ragged array.
@@ -288,8 +288,8 @@ class Ragged:
           ShapeError: there are more or fewer values (a TypeError and a ValueError).
         """
         new = _array("values", values)
-        if new.shape[:1] != (self.places,):
-            raise ShapeError(f"Ragged.with_values: expected {self.places} values, got an array of shape {new.shape}")
+        if new.shape[:1] != (self.capacity,):
+            raise ShapeError(f"Ragged.with_values: expected {self.capacity} values, got an array of shape {new.shape}")
         return self._like(new)
 
     def _like(self, values: Any) -> Self:
@@ -314,7 +314,7 @@ class Ragged:
         return int(self.lengths.shape[0])
 
     @property
-    def places(self) -> int:
+    def capacity(self) -> int:
         """The number of values, with those that are padding."""
         return int(self.values.shape[0])
 
@@ -335,16 +335,16 @@ class Ragged:
 
     @property
     def row_numbers(self) -> Array:
-        """The number of the row of each value, of shape (places,); for padding, the number of rows."""
+        """The number of the row of each value, of shape (capacity,); for padding, the number of rows."""
         return pnp.asarray(self._numbers())
 
     def _numbers(self) -> Any:
-        return layout.row_numbers(self.lengths, self.places)
+        return layout.row_numbers(self.lengths, self.capacity)
 
     def _padding(self, numbers: Any) -> Any:
         """Return where values are padding, of the shape of values with axes of size 1; or None if none is."""
         host = layout.known(self.lengths)
-        if host is not None and host.sum() == self.places:
+        if host is not None and host.sum() == self.capacity:
             return None
         return layout.spread(pnp.asarray(numbers == self.rows), self.values)
 
@@ -362,7 +362,7 @@ class Ragged:
             return int(host.max()) if host.size else 0
         if self.max_length is None:
             raise StaticArgumentError(
-                f"Ragged.{name}: the lengths are traced, so that the length of the longest row is unknown; give a bound "
+                f"Ragged.{name}: the lengths are traced, so that the longest row is unknown; give a bound "
                 "where the array is made, Ragged(values, lengths, max_length=...)"
             )
         return self.max_length
@@ -387,7 +387,7 @@ class Ragged:
     def __repr__(self) -> str:
         name = type(self).__name__
         try:
-            if layout.known(self.lengths) is None or self.rows > 20 or self.places > 200:
+            if layout.known(self.lengths) is None or self.rows > 20 or self.capacity > 200:
                 bound = "" if self.max_length is None else f", max_length={self.max_length}"
                 return f"{name}({self.dtype}, rows={self.rows}, values={tuple(self.values.shape)}{bound})"
             shown = ", ".join(np.array2string(np.asarray(row), separator=", ") for row in self)
@@ -411,12 +411,12 @@ class Ragged:
 
     # Rows -----------------------------------------------------------------------------------------------------------
 
-    def take(self, rows: ArrayLike, *, places: int | None = None) -> Self:
+    def take(self, rows: ArrayLike, *, capacity: int | None = None) -> Self:
         """Return some rows, in the order in which they are named.
 
         Args:
           rows: integers of shape (n,), from 0 to the number of rows.
-          places: the number of values to make place for; by default as many as the rows have, or while lengths or rows
+          capacity: the number of values of the result; by default as many as the rows have, or while lengths or rows
             are traced as many as this array has, which must be enough.
 
         Returns:
@@ -442,13 +442,13 @@ class Ragged:
         static = chosen is not None and host is not None
         given, numbers = (host, chosen) if static else (self.lengths, wanted.astype(np.int32))
         counts = given[numbers]
-        if places is None:
-            places = int(counts.sum()) if static else self.places
-        new = layout.row_numbers(counts, places)
+        if capacity is None:
+            capacity = int(counts.sum()) if static else self.capacity
+        new = layout.row_numbers(counts, capacity)
         xp = np if static else pnp
         start = (layout.ends(given) - given)[numbers]
-        source = layout.offsets(counts, new, places) + (start[xp.minimum(new, len(start) - 1)] if len(start) else 0)
-        values = self.values.take(source, axis=0, mode="clip") if self.places else self.values
+        source = layout.offsets(counts, new, capacity) + (start[xp.minimum(new, len(start) - 1)] if len(start) else 0)
+        values = self.values.take(source, axis=0, mode="clip") if self.capacity else self.values
         return type(self)(values, counts, max_length=self.max_length)
 
     # Operators ------------------------------------------------------------------------------------------------------
@@ -524,8 +524,8 @@ class Ragged:
             return out.reshape((1,) * self.ndim) if keepdims else out
         if position == 0:
             raise UnsupportedArgumentError(
-                f"Ragged.{name}: along axis 0 there is nothing to reduce, because rows of unequal lengths have no common "
-                "positions; use axis=1, axis=None, or to_padded()"
+                f"Ragged.{name}: along axis 0 there is nothing to reduce, because rows of unequal lengths have no "
+                "common positions; use axis=1, axis=None, or to_padded()"
             )
         if position > 1:
             return self._like(segments.along_element(name, self.values, position - 1, keepdims))
@@ -572,10 +572,10 @@ def _aligned(first: Ragged, operands: Sequence[Any]) -> tuple[Ragged, list[Any]]
     others = [x for x in operands if isinstance(x, Ragged)]
     for x in others:
         _check_lengths(first, x)
-    places = min(x.places for x in others)
-    like = first if first.places == places else first._like(first.values[:places])
+    capacity = min(x.capacity for x in others)
+    like = first if first.capacity == capacity else first._like(first.values[:capacity])
     numbers = like._numbers()
-    padding = layout.known(like.lengths) is None or int(layout.known(like.lengths).sum()) != places  # type: ignore[union-attr]
+    padding = layout.known(like.lengths) is None or int(layout.known(like.lengths).sum()) != capacity  # type: ignore[union-attr]
     unused = pnp.asarray(numbers == like.rows) if padding else None
     return like, [_values(like, numbers, unused, x) for x in operands]
 
@@ -592,13 +592,13 @@ def _check_lengths(x: Ragged, y: Ragged) -> None:
 
 
 def _values(like: Ragged, numbers: Any, unused: Any, x: Any) -> Any:
-    """Return the values of an operand, of a shape that broadcasts against (places, *element).
+    """Return the values of an operand, of a shape that broadcasts against (capacity, *element).
 
     Padding repeats the first element: what a function makes of it is unused, but an infinite derivative there would
     make NaN of the zero that comes back.
     """
     if isinstance(x, Ragged):
-        values = x.values[: like.places]
+        values = x.values[: like.capacity]
         return values if unused is None else pnp.where(layout.spread(unused, values), values[:1], values)
     if not hasattr(x, "ndim"):
         return x
@@ -608,7 +608,8 @@ def _values(like: Ragged, numbers: Any, unused: Any, x: Any) -> Any:
     if x.ndim > like.ndim or rows not in (1, like.rows) or rest[0] != 1:
         raise ShapeError(
             f"an array of shape {tuple(x.shape)} does not broadcast against a Ragged of {like.rows} rows and elements "
-            f"of shape {like.element_shape}: expected ({like.rows}, 1, *element), (1, 1, *element), or the shape of an element"
+            f"of shape {like.element_shape}: expected ({like.rows}, 1, *element), (1, 1, *element), or that of "
+            "an element"
         )
     flat = pnp.asarray(x).reshape(rows, *rest[1:])
     return flat if rows == 1 else flat.take(numbers, axis=0, mode="clip")

@@ -1,6 +1,6 @@
 """Where the elements of rows of unequal lengths stand: all values one after another, and the length of each row.
 
-These functions take the lengths, and how many places there are for values. Places after the last row are padding.
+These functions take the lengths, and the capacity: the number of values. Those after the last row are padding.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ def known(lengths: Any) -> np.ndarray[Any, Any] | None:
 
 
 def ends(lengths: Any) -> Any:
-    """Return for each row the place after its last element."""
+    """Return for each row the position after its last element."""
     host = known(lengths)
     return pnp.cumsum(lengths) if host is None else np.cumsum(host)
 
 
-def row_numbers(lengths: Any, places: int) -> Any:
-    """Return for each place the number of its row; for padding, the number of rows."""
+def row_numbers(lengths: Any, capacity: int) -> Any:
+    """Return for each value the number of its row; for padding, the number of rows."""
     host = known(lengths)
     if host is None:
-        return pnp.searchsorted(ends(lengths), np.arange(places, dtype=np.int32), side="right").astype(np.int32)
-    numbers = np.full(places, len(host), np.int32)
+        return pnp.searchsorted(ends(lengths), np.arange(capacity, dtype=np.int32), side="right").astype(np.int32)
+    numbers = np.full(capacity, len(host), np.int32)
     numbers[: host.sum()] = np.repeat(np.arange(len(host), dtype=np.int32), host)
     return numbers
 
 
-def offsets(lengths: Any, rows: Any, places: int) -> Any:
-    """Return for each place its position within its row; for padding, any number."""
+def offsets(lengths: Any, rows: Any, capacity: int) -> Any:
+    """Return for each value its position within its row; for padding, any number."""
     first = ends(lengths) - lengths
     xp = pnp if known(lengths) is None else np
-    at = xp.arange(places, dtype=np.int32)
+    at = xp.arange(capacity, dtype=np.int32)
     return at - (first[xp.minimum(rows, len(lengths) - 1)] if len(lengths) else 0)
 
 
 def grid(lengths: Any, longest: int) -> tuple[Any, Any]:
-    """Return the places of a padded array of shape (rows, longest), and where it has elements."""
+    """Return the positions of the values of a padded array of shape (rows, longest), and where it has elements."""
     xp = pnp if known(lengths) is None else np
     column = xp.arange(longest, dtype=np.int32)
     inside = column < lengths[:, None]

@@ -55,7 +55,7 @@ def concatenate(arrays: Sequence[Ragged]) -> Ragged:
         used = [x.values[: n.sum()] for x, n in zip(parts, counts, strict=True) if n is not None]
         return Ragged(pnp.concatenate(used), np.concatenate(counts), max_length=longest)  # type: ignore[arg-type]
     values = pnp.concatenate([x.values for x in parts])
-    starts = np.cumsum([0, *[x.places for x in parts[:-1]]]).astype(np.int32)
+    starts = np.cumsum([0, *[x.capacity for x in parts[:-1]]]).astype(np.int32)
     first = pnp.concatenate([layout.ends(x.lengths) - x.lengths + n for x, n in zip(parts, starts, strict=True)])
     lengths = pnp.concatenate([pnp.asarray(x.lengths) for x in parts])
     numbers = layout.row_numbers(lengths, len(values))
@@ -132,7 +132,9 @@ def dot_product_attention(
     q, k, v = [x.to_padded(0)[:, :, None] if single else x.to_padded(0) for x in (query, key, value)]
     if not (q.size and k.size):
         shape = (
-            (query.places, *value.element_shape) if single else (query.places, *query.element_shape[:1], v.shape[-1])
+            (query.capacity, *value.element_shape)
+            if single
+            else (query.capacity, *query.element_shape[:1], v.shape[-1])
         )
         return query.with_values(pnp.zeros(shape, v.dtype))
     column = np.arange(k.shape[1])
@@ -142,7 +144,7 @@ def dot_product_attention(
     inside = inside | ~full[:, None, None, None]
     out = nn.dot_product_attention(q, k, v, mask=inside, scale=scale, is_causal=is_causal)
     out = pnp.where(full[:, None, None, None], out, pnp.zeros((), out.dtype))
-    return Ragged.from_padded(out[:, :, 0] if single else out, query.lengths, places=query.places)
+    return Ragged.from_padded(out[:, :, 0] if single else out, query.lengths, capacity=query.capacity)
 
 
 def vmap(function: Callable[..., Any], *, padded: bool = False) -> Callable[..., Any]:
@@ -197,7 +199,7 @@ def _all_together(function: Callable[..., Any], like: Ragged, operands: list[Any
     inside = pnp.asarray(np.arange(longest) < like.lengths[:, None])
     results = mapping.vmap(function)(*given, inside)
     ragged = _as_long_as_the_row(function, operands, mask=True)
-    join = lambda long, x: Ragged.from_padded(x, like.lengths, places=like.places) if long else x
+    join = lambda long, x: Ragged.from_padded(x, like.lengths, capacity=like.capacity) if long else x
     return tree.tree_map(join, ragged, results)
 
 

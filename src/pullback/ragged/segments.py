@@ -137,7 +137,7 @@ def _all(over: Any, x: Any) -> Any:
 
 
 def _inside(over: Any, x: Any) -> Any:
-    """Return the values with zeros in place of padding, whose numbers might overflow where they are unused."""
+    """Return the values with zeros instead of padding, whose numbers might overflow where they are unused."""
     return x if over.padding is None else pnp.where(over.padding, pnp.zeros((), x.dtype), x)
 
 
