@@ -13,7 +13,8 @@ import pullback.numpy as jnp
 from pullback import errors, grad, jit, jvp, nn, test_util, tree
 from pullback.ragged import Ragged, concatenate, contract, dot_product_attention, elementwise, vmap
 
-LENGTHS = [(3, 0, 2, 1), (0, 0), (2, 2, 2), (), (1,), (0, 5)]
+LENGTHS = [(3, 0, 2, 1), (0, 0, 6, 0), (0, 0), ()]
+"""The first two have arrays of the same shapes, so that a program which is compiled for one takes the other."""
 ELEMENTS: list[tuple[int, ...]] = [(), (2,), (2, 3)]
 
 
@@ -51,13 +52,14 @@ REDUCTIONS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("padding", [0, 3])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_of_rows_are_those_of_numpy(name: str, padding: int) -> None:
+    both = ways(lambda x: getattr(x, name)(axis=1))
     for lengths in LENGTHS:
-        for element in ELEMENTS:
+        for element in ELEMENTS[:: 2 - padding % 2]:
             rows = random_rows(lengths, element)
             x = made(rows, padding, element)
             x = x > 0 if name in ("any", "all") else x
             expected = np.array([REDUCTIONS[name](row) for row in rows]).reshape(len(rows), *element)
-            for way in ways(lambda x: getattr(x, name)(axis=1)):
+            for way in both[: 2 if len(rows) == 4 else 1]:
                 np.testing.assert_allclose(way(x), expected, rtol=2e-5, atol=1e-6)
             kept = getattr(x, name)(axis=1, keepdims=True)
             assert kept.shape == (len(rows), 1, *element)
@@ -66,12 +68,13 @@ def test_reductions_of_rows_are_those_of_numpy(name: str, padding: int) -> None:
 @pytest.mark.parametrize("padding", [0, 3])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_of_all_elements_and_of_an_axis_of_elements(name: str, padding: int) -> None:
-    for lengths in [(3, 0, 2, 1), (2, 2, 2), (1,)]:
+    both = ways(lambda x: getattr(x, name)())
+    for lengths in LENGTHS[:2]:
         rows = random_rows(lengths, (2, 3))
         x = made(rows, padding, (2, 3))
         x = x > 0 if name in ("any", "all") else x
         every = np.concatenate(rows).reshape(-1)
-        for way in ways(lambda x: getattr(x, name)()):
+        for way in both:
             np.testing.assert_allclose(way(x), REDUCTIONS[name](every), rtol=2e-5)
         inner = getattr(x, name)(axis=-1)
         assert isinstance(inner, Ragged)
@@ -107,10 +110,11 @@ def test_values_without_bounds_pass_through_logsumexp_and_softmax() -> None:
 @pytest.mark.parametrize("padding", [0, 3])
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_softmax_of_rows(element: tuple[int, ...], padding: int) -> None:
+    both = ways(lambda x: (x.softmax().to_padded(), x.log_softmax().to_padded()))
     for lengths in LENGTHS:
         rows = random_rows(lengths, element)
         x = made(rows, padding, element)
-        for way in ways(lambda x: (x.softmax().to_padded(), x.log_softmax().to_padded())):
+        for way in both[: 2 if len(rows) == 4 else 1]:
             plain, logs = way(x)
             for row, a, b in zip(rows, plain, logs, strict=True):
                 if len(row):
@@ -123,6 +127,7 @@ def test_softmax_of_rows(element: tuple[int, ...], padding: int) -> None:
 
 
 def test_lists_rows_and_padded_arrays_are_conversions_of_each_other() -> None:
+    both = ways(lambda p, n: Ragged.from_padded(p, n))
     for lengths in LENGTHS:
         for element in ELEMENTS:
             rows = random_rows(lengths, element)
@@ -135,7 +140,7 @@ def test_lists_rows_and_padded_arrays_are_conversions_of_each_other() -> None:
             for row, got in zip(rows, padded, strict=True):
                 np.testing.assert_array_equal(got[: len(row)], row)
                 assert (got[len(row) :] == 5).all()
-            for way in ways(lambda p, n: Ragged.from_padded(p, n)):
+            for way in both[: 2 if len(rows) == 4 else 1]:
                 assert way(padded, x.lengths).to_list() == x.to_list()
             if rows:
                 assert Ragged.from_list(rows).to_list() == x.to_list()
@@ -166,15 +171,11 @@ def test_operators_broadcast_numbers_elements_and_rows(padding: int) -> None:
         (x, element, [element] * 3), (x, per_row[:1], [per_row[0]] * 3),
         (x, per_row[:, :, :1], list(per_row[:, :, :1])),
     ]  # fmt: skip
+    operations = (lambda a, b: a + b, lambda a, b: b - a, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a < b)
+    functions = [(f, ways(f) if i == 1 else [f]) for i, f in enumerate(operations)]
     for a, b, dense in cases:
-        for function in (
-            lambda a, b: a + b,
-            lambda a, b: b - a,
-            lambda a, b: a * b,
-            lambda a, b: a / b,
-            lambda a, b: a < b,
-        ):
-            for way in ways(function):
+        for function, both in functions:
+            for way in both:
                 out = way(a, b)
                 assert isinstance(out, Ragged)
                 for got, row, other in zip(out.to_list(), rows, dense, strict=True):
@@ -399,8 +400,7 @@ LOSSES: dict[str, Callable[[Ragged], Any]] = {
 def test_derivatives_are_those_of_differences(name: str, padding: int, x64: None) -> None:
     x = made(random_rows((3, 0, 2), dtype=np.float64), padding, dtype=np.float64)
     f = lambda values: LOSSES[name](x.with_values(values))
-    for way in ways(f):
-        test_util.check_grads(way, (x.values,), order=2, eps=1e-4, atol=1e-5, rtol=1e-5)
+    test_util.check_grads(f, (x.values,), order=2, eps=1e-4, atol=1e-5, rtol=1e-5)
     traced = jit(lambda values, lengths: grad(lambda v: LOSSES[name](Ragged(v, lengths, max_length=3)))(values))
     got = traced(x.values, x.lengths)
     np.testing.assert_allclose(got, grad(f)(x.values), rtol=1e-9, atol=1e-12)
