@@ -34,7 +34,7 @@ def of_rows(name: str, *operands: Any, axes: tuple[int, ...], reduces: bool = Fa
     columns = math.prod(x.shape[kept:])
     rows = [np.ascontiguousarray(operand).reshape(-1, columns) for operand in operands]
     out = np.empty(x.shape[:kept] if reduces else x.shape, x.dtype)
-    values = [*rows, out.reshape(len(rows[0]), 1 if reduces else columns)]
+    values: list[object] = [*rows, out.reshape(len(rows[0]), 1 if reduces else columns)]
     block = max(native.ALONE * native.BLOCK, columns * x.itemsize)
     helpers = min(cores() - 1, x.size // ALONE)
     native.loops.run(rows[0].shape, values, [(loop, tuple(range(len(values))))], block, helpers)

@@ -6,6 +6,7 @@ take two to a hundred times as long.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,13 +22,13 @@ def has_loop(x: Any, **params: Any) -> bool:
     return native.loops is not None and x.dtype == _single
 
 
-def by_loop(rule: Callable[..., Any], name: str | Callable[..., str], many: int = own.MANY) -> Callable[..., Any]:
+def by_loop(rule: Callable[..., Any], name: str | Callable[..., str], many: float = math.inf) -> Callable[..., Any]:
     """Extend a host rule of one operand: a loop in C computes many numbers in single precision.
 
     Args:
       rule: the host rule for few numbers, and for other dtypes.
       name: the name of the loop without the dtype; or a function of the rule's parameters that returns it.
-      many: the least numbers that the loop computes.
+      many: the least numbers that the loop computes, if they are fewer than ``own.MANY``.
     """
 
     def loop_of(**params: Any) -> str:
@@ -37,7 +38,7 @@ def by_loop(rule: Callable[..., Any], name: str | Callable[..., str], many: int 
         return native.applied(loop_of(**params), x) if has_loop(x) else rule(x, **params)
 
     def either(x: Any, **params: Any) -> Any:
-        return of_many(x, **params) if x.size >= many else rule(x, **params)
+        return of_many(x, **params) if x.size >= min(many, own.MANY) else rule(x, **params)
 
     def translate(program: native.Program, dtype: np.dtype[Any], x: Any, **params: Any) -> native.Position:
         if dtype != _single:
