@@ -16,6 +16,7 @@ import pullback.numpy as jnp
 from pullback import grad, jvp, make_jaxpr, vjp, vmap
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, OperandError, ShapeError, TracerArrayConversionError
+from pullback.test_util import check_grads
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 4)).astype(np.float32)
@@ -289,6 +290,17 @@ def test_repeat_of_a_given_total_length() -> None:
     assert rows.tolist() == [[0, 1, 1, 2, 2], [2, 2, 2, 2, 2]]
     with pytest.raises(TracerArrayConversionError):
         make_jaxpr(lambda c: jnp.repeat(x, c))(counts[0])
+
+
+def test_the_transpose_of_a_roll_is_a_roll() -> None:
+    x, w = (jnp.asarray(RNG.normal(size=(3, 4)).astype(np.float32)) for _ in range(2))
+    for shift, axis in ((5, None), (-1, 1), ((1, 2), (0, 1))):
+        rolled = lambda x: jnp.roll(x, shift, axis)
+        equal(vjp(rolled, x)[1](w)[0], np.roll(w, np.negative(shift), axis))
+        names = {eqn.primitive.name for eqn in make_jaxpr(lambda w: vjp(rolled, x)[1](w)[0])(w).eqns}
+        assert "roll" in names and not names & {"pad", "slice", "concatenate"}
+        check_grads(lambda x: rolled(x) * x, (x,), 2)
+    assert make_jaxpr(lambda x: jnp.roll(x, 4, 1))(x).eqns == []
 
 
 def test_roll_by_a_traced_shift() -> None:
