@@ -691,7 +691,10 @@ SHAPES = [
     ),
     *(
         row(
-            slicing.roll_p, partial(np.roll, shift=k, axis=axis), R(*s), params={"shift": k, "dimension": axis},
+            slicing.roll_p,
+            partial(np.roll, shift=k, axis=axis),
+            R(*s),
+            params={"shift": k, "dimension": axis},
             dtypes=ANY,
         )
         for s, axis, k in (((4,), 0, 1), ((2, 3), 1, 2), ((3, 2), 0, 0))

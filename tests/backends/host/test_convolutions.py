@@ -52,7 +52,9 @@ def test_convolutions_of_any_geometry(seed: int, dtype: Any) -> None:
     orders = [rng.permutation(ndim + 2).tolist() for _ in range(3)]
     put = lambda v, order: np.ascontiguousarray(v.transpose(np.argsort(order)))
     out = convolutions.convolved(put(x, orders[0]), put(kernel, orders[1]), geometry, orders)
-    np.testing.assert_allclose(out.transpose(orders[2]), expected, *((1e-4, 1e-5) if dtype == np.float32 else (1e-11, 1e-12)))
+    np.testing.assert_allclose(
+        out.transpose(orders[2]), expected, *((1e-4, 1e-5) if dtype == np.float32 else (1e-11, 1e-12))
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 40, 30, 5, 7), (2, 9, 8, 1, 3), (1, 64, 64, 16, 16)])
@@ -72,24 +74,26 @@ def test_the_same_bits_on_any_number_of_threads(shape: Any, monkeypatch: pytest.
             np.testing.assert_array_equal(a, b)
 
 
-def test_gradients_are_those_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("strides", "padding", "steps"),
+    [((1, 1), "SAME", (1, 1)), ((2, 1), "VALID", (1, 2)), ((1, 2), [(2, 1), (0, 3)], (2, 1))],
+)
+def test_gradients_are_those_of_the_compiler(
+    strides: Any, padding: Any, steps: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(1)
     x, kernel = rng.normal(size=(2, 9, 7, 3)).astype("f"), rng.normal(size=(3, 2, 3, 4)).astype("f")
-    for strides, padding, steps in (((1, 1), "SAME", (1, 1)), ((2, 1), "VALID", (1, 2)), ((1, 2), [(2, 1), (0, 3)], (2, 1))):
-        call = lambda x, k: lax.conv_general_dilated(
-            x, k, strides, padding, rhs_dilation=steps, dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
-        f = lambda x, k: (call(x, k) ** 2).sum()
-        with monkeypatch.context() as patch:
-            calls = []
-            patch.setattr(convolution, "compiled", lambda *a, real=convolution.compiled: calls.append(a) or real(*a))
-            ours = grad(f, (0, 1))(x, kernel)
-            assert len(calls) == (strides != (1, 1))  # the operand's cotangent is dilated by the strides
-        with monkeypatch.context() as patch:
-            patch.setattr(convolution.host, "convolved", lambda *a: None)
-            theirs = grad(f, (0, 1))(x, kernel)
-        for a, b in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(a, b, 2e-5, 2e-4)
+    options = {"rhs_dilation": steps, "dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+    f = lambda x, k: (lax.conv_general_dilated(x, k, strides, padding, **options) ** 2).sum()
+    calls = []
+    with monkeypatch.context() as patch:
+        real = convolution.compiled
+        patch.setattr(convolution, "compiled", lambda *a: calls.append(a) or real(*a))
+        ours = grad(f, (0, 1))(x, kernel)
+        assert len(calls) == (strides != (1, 1))  # the operand's cotangent is dilated by the strides
+    monkeypatch.setattr(convolution.host, "convolved", lambda *a: None)
+    for a, b in zip(ours, grad(f, (0, 1))(x, kernel), strict=True):
+        np.testing.assert_allclose(a, b, 2e-5, 2e-4)
 
 
 def test_other_arrays_are_left_to_the_compiler() -> None:

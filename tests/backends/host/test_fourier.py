@@ -28,7 +28,7 @@ def _vector(n: int, dtype: Any) -> Any:
 def test_errors_are_those_of_pocketfft(is_inverse: bool, n: int) -> None:
     """The error of single precision is known from double precision, that of double precision from long doubles."""
     transform = scipy.fft.ifft if is_inverse else scipy.fft.fft
-    kinds = [np.complex64] + [np.complex128] * (np.finfo(np.longdouble).eps < 1e-18)
+    kinds = [np.complex64, *[np.complex128] * bool(np.finfo(np.longdouble).eps < 1e-18)]
     for dtype in kinds:
         x = _vector(n, dtype)
         exact = transform(x.astype(np.complex128 if dtype == np.complex64 else np.clongdouble))

@@ -98,7 +98,8 @@ def test_many_updates_of_few_elements_are_summed_in_parts(dtype: Any, monkeypatc
 def test_sums_of_other_arrays_are_left_to_numpy() -> None:
     out, at, updates = np.zeros((3, 4)), np.zeros((3, 1), np.int64), np.ones((3, 1))
     for given in (
-        (out.T, at, 1, updates), (out, at.astype(np.uint32), 1, updates), (out, at[:2], 1, updates), (out, at, 2, updates),
+        (out.T, at, 1, updates), (out, at.astype(np.uint32), 1, updates), (out, at[:2], 1, updates),
+        (out, at, 2, updates),
         (out, at, 1, updates.astype(np.float32)), (out, at, 1, np.ones((2, 1))), (out, at[:, 0], 1, updates),
         (out.astype(np.float16), at, 1, updates.astype(np.float16)), (out, np.zeros(2, np.int64), 0, np.ones((3, 4))),
     ):  # fmt: skip

@@ -112,7 +112,7 @@ def test_incomplete_gamma_functions_are_rounded_from_double_precision(monkeypatc
     spacing = np.spacing(np.maximum(np.float32(exact), np.float32(1e-38)))
     ours, usual = (np.abs(v - exact) / spacing for v in (got, theirs))
     assert ours.max() < 0.51, (a[ours.argmax()], x[ours.argmax()], ours.max())
-    assert ours.max() <= usual.max() + 0.01
+    assert ours.max() <= usual.max() + 0.001
     monkeypatch.setattr(loops, "_SHARE", 1)
     for part in (slice(7, 5000), slice(1, None, 3)):  # wherever an element is
         np.testing.assert_array_equal(loops.gammainc(a[part], x[part]), got[part])
@@ -126,7 +126,7 @@ def test_incomplete_gamma_functions_at_edges() -> None:
     for one in (np.float32(2), 2, np.asarray(2, np.float32)):
         y = np.linspace(0, 70, 5000, dtype=np.float32)
         np.testing.assert_allclose(loops.gammainc(one, y), scipy.special.gammainc(2, y), 3e-7)
-        np.testing.assert_allclose(loops.gammainc(y, one), scipy.special.gammainc(y, 2), 3e-7)
+        np.testing.assert_allclose(loops.gammainc(y, one), scipy.special.gammainc(y, 2), 3e-7, 1e-44)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -89,7 +89,9 @@ def test_tiles_of_columns(dtype: Any, columns: int) -> None:
         at[0, 0, 0, 0], numbers = 6, rng.normal(size=at.shape).astype(dtype)
         out = windows.put(numbers, at, geometry, x.shape)
         back = np.moveaxis(out.reshape(3, 4, 2, 2, 3, columns), (2, 4), (3, 4)).reshape(tiles.shape)
-        np.testing.assert_array_equal(back, np.where(np.arange(6)[:, None] == at[..., None, :], numbers[..., None, :], 0))
+        np.testing.assert_array_equal(
+            back, np.where(np.arange(6)[:, None] == at[..., None, :], numbers[..., None, :], 0)
+        )
 
 
 @pytest.mark.parametrize("geometry", [[(2, 2, 2, 0, 1)], [(2, 2, 2, 0, 1), (1, 1, 1, 0, 1)]])
@@ -128,7 +130,8 @@ def test_wrong_arrays_are_errors() -> None:
         ("find", x, None, None, geometry),
         ("find", x, None, at.astype(np.int64), geometry), ("put", x, out, None, geometry),
         ("put", x, out.astype(np.float32), at, geometry), ("extremes", x, out, None, ()),
-        ("fill", x, out, at, geometry), ("extremes", x, out, None, ((3, 0, 2, 0, 1),)), ("extremes", x, out, None, ((3, 2, 0, 0, 1),)),
+        ("fill", x, out, at, geometry),
+        ("extremes", x, out, None, ((3, 0, 2, 0, 1),)), ("extremes", x, out, None, ((3, 2, 0, 0, 1),)),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="expected"):
             own.loops.windows(kind, operand, result, positions, given, True, 0)

@@ -69,7 +69,9 @@ def _product(x: Any, factor: Any, geometry: Geometry, is_transposed: bool, shape
     """Return the product of the windows' matrix, or of its transpose, by another matrix, in an array of a shape."""
     assert own.loops is not None
     out = np.empty(shape, x.dtype)
-    helpers = min(cores() - 1, math.prod([count * size for count, size, *_ in geometry]) * x.shape[0] * x.shape[-1] // _SHARE)
+    helpers = min(
+        cores() - 1, math.prod([count * size for count, size, *_ in geometry]) * x.shape[0] * x.shape[-1] // _SHARE
+    )
     done = own.loops.convolve(x, factor, out, tuple(geometry), is_transposed, min(helpers, blas.MOST_HELPERS))
     assert done
     return out

@@ -1,8 +1,9 @@
 """Long Fourier transforms in two steps of many short ones, on all cores.
 
-With n = p q elements, the transform of element ``q a + b`` at ``c + p d`` is a transform over a for each b, a product by
-a root of unity, a transform over b for each c, and a transposition (Bailey, *FFTs in external or hierarchical memory*,
-1990). The short transforms fit into a core's cache, and are pocketfft's, through ``scipy.fft``, as the long one was.
+With n = p q elements, the transform of element ``q a + b`` at ``c + p d`` is a transform over a for each b, a product
+by a root of unity, a transform over b for each c, and a transposition (Bailey, *FFTs in external or hierarchical
+memory*, 1990). The short transforms fit into a core's cache, and are pocketfft's, through ``scipy.fft``, as the long
+one was.
 """
 
 from __future__ import annotations

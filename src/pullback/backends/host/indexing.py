@@ -342,7 +342,7 @@ def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:
 MANY_PICKS = 1 << 15
 """The positions that are worth a thread."""
 AS_THEY_ARE, WRAPPED, CLIPPED = range(3)
-"""How the module treats positions that are out of range: not at all; negative ones count from the end; as the nearest."""
+"""How the module treats positions out of range: not at all; negative ones count from the end; as the nearest."""
 MANY_POSITIONS = 1024
 """The least positions for which flat ones are computed: of a million NumPy's way takes 2.5 times as long."""
 

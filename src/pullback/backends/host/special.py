@@ -69,7 +69,7 @@ def gammainc(a: Any, x: Any) -> Any:
     largest = a if np.ndim(a) > np.ndim(x) else x
     if native.loops is None or getattr(largest, "size", 0) < own.MANY or largest.dtype != _single:
         return _gammainc(a, x)
-    a, x = (np.asarray(v, _single) for v in (a, x))
+    a, x = (np.asarray(v, _single, order="C") for v in (a, x))
     out = own.apply("gammainc f", _single, a, x, helpers=min(cores() - 1, largest.size // _SHARE))
     if out is None:
         return _gammainc(a, x)

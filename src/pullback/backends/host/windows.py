@@ -49,8 +49,10 @@ def positions(x: Any, geometry: Geometry, largest: bool) -> Any:
 def put(numbers: Any, at: Any, geometry: Geometry, shape: tuple[int, ...]) -> Any:
     """Return zeros of a shape, with a number of each window added to the element at a position in it."""
     *others, last = geometry
-    are_tiles = all([count * size == n and size == stride and step == 1 and not low
-                     for (count, size, stride, low, step), n in zip(geometry, shape, strict=True)])
+    are_tiles = all(
+        count * size == n and size == stride and step == 1 and not low
+        for (count, size, stride, low, step), n in zip(geometry, shape, strict=True)
+    )
     if are_tiles and last[1] == 1 and math.prod([size for _, size, *_ in others]) <= _MOST_ROWS:
         out = np.empty(shape, numbers.dtype)
         _run("fill", out, np.ascontiguousarray(numbers), np.ascontiguousarray(at), geometry, True)
