@@ -691,16 +691,6 @@ SHAPES = [
     ),
     *(
         row(
-            slicing.roll_p,
-            partial(np.roll, shift=k, axis=axis),
-            R(*s),
-            params={"shift": k, "dimension": axis},
-            dtypes=ANY,
-        )
-        for s, axis, k in (((4,), 0, 1), ((2, 3), 1, 2), ((3, 2), 0, 0))
-    ),
-    *(
-        row(
             slicing.iota_p,
             partial(lambda d, s, a: broadcast(np.arange(s[a]), s, (a,)).astype(LETTERS[d]), d=d, s=s, a=a),
             params={"dtype": LETTERS[d], "shape": s, "dimension": a},
@@ -1177,6 +1167,12 @@ PRIMITIVES: list[Spec] = [
     *SORTING,
     *LINALG,
     *RANDOM,
+]
+
+
+ROLLS = [
+    row(slicing.roll_p, partial(np.roll, shift=k, axis=axis), R(*s), params={"shift": k, "dimension": axis}, dtypes=ANY)
+    for s, axis, k in (((4,), 0, 1), ((2, 3), 1, 2), ((3, 2), 0, 0))
 ]
 
 

@@ -119,6 +119,7 @@ def test_large_arrays_are_repeated_padded_and_reshaped() -> None:
         lambda m, x: m.pad(x, 2, constant_values=7.0),
         lambda m, x: m.roll(x, 7), lambda m, x: m.roll(x, -7, 2),
         lambda m, x: m.roll(x, (1, 2), (0, -2)),
-        lambda m, x: m.roll(x, 0, 1), lambda m, x: m.roll(x[:, :, ::2], 3, -1), lambda m, x: m.stack([x, x], 3), lambda m, x: m.stack([x, x], 1),
+        lambda m, x: m.roll(x, 0, 1), lambda m, x: m.roll(x[:, :, ::2], 3, -1),
+        lambda m, x: m.stack([x, x], 3), lambda m, x: m.stack([x, x], 1),
     ):  # fmt: skip
         np.testing.assert_array_equal(function(jnp, y), function(np, x))

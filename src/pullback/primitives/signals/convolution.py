@@ -24,6 +24,7 @@ from pullback.core.dims import as_size
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, pad, rev, slice
@@ -160,7 +161,7 @@ def padding_pairs(name: str, padding: Any) -> Pairs:
         ) from None
 
 
-conv_general_dilated_p = Primitive("conv_general_dilated")
+conv_general_dilated_p = Primitive("conv_general_dilated", cost=Cost.SPECIAL)
 conv_general_dilated_p.jvp_rule = jvp_bilinear(conv_general_dilated_p)
 
 
