@@ -91,9 +91,9 @@ def write(results: Sequence[Result], measured: Mapping[str, Any]) -> None:
         f"Measured on {machine['cores']} cores of {machine['processor']}, with Python {machine['python']}, {versions}: "
         f"lower quartiles of\n{measured['rounds']} turns, fewer where calls are long. The libraries take turns of some "
         "milliseconds, and a turn counts by the\nquickest of its short blocks of calls.\n\n"
-        "Where the compiler's optimised program is JAX's, names and the order of operations aside, a compiled row says so: "
-        "its\nratio is that of the calls and of the machine. Compiled rows that took more than 1.1 of JAX's time, or less "
-        "than 1 / 1.1,\nwere measured again at the end of the run, by new processes, and only that counts: "
+        "Where the compiler's optimised program is JAX's, names and the order of operations aside, a compiled row says "
+        "so: its\nratio is that of the calls and of the machine. Compiled rows that took more than 1.1 of JAX's time, "
+        "or less than 1 / 1.1,\nwere measured again at the end of the run, by new processes, and only that counts: "
         f"{measured.get('again', 0)} rows.\n\n"
         "![Ratios of times by size; left of 1, Pullback is faster](sizes.png)\n\n## Means\n\n"
     )
