@@ -101,6 +101,7 @@ def jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jax:
     return jax
 
 
+@pytest.mark.slow
 def test_a_run_that_was_broken_off_goes_on_to_page_and_chart(jax: Jax, tmp_path: Path) -> None:
     jax.breaks_after = 3
     with pytest.raises(KeyboardInterrupt):
