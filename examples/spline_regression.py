@@ -64,7 +64,7 @@ def draw(x: Array, y: Array, broken: BSpline, smoothed: BSpline, scores: list[Ar
     left.plot(broken.t[1:-1], broken(broken.t[1:-1]), "o")
     left.legend()
     right.plot(*scores)
-    right.set(xlabel="logarithm of the smoothness", ylabel="leave-one-out error")
+    right.set(xlabel="logarithm of the smoothness", ylabel="leave-one-out error", yscale="log")
     pyplot.savefig(path)
     print(f"the fits are drawn in {path}")
 

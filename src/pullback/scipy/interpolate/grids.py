@@ -145,6 +145,10 @@ class RegularGridInterpolator:
         if self.bounds_error:
             for i, (x, p) in enumerate(zip(coordinates, grid, strict=True)):
                 check_inside(_NAME, x, p[0], p[-1], f"along axis {i} the coordinate", True)
+        if method in ("linear", "nearest"):
+            found = self._by_scipy(coordinates, grid, method)
+            if found is not None:
+                return found
         out = self._at(coordinates, grid, method, orders)
         strange = [ops.ne_p.bind(x, x) for x in coordinates]
         outside = [ops.or_p.bind(ops.lt(x, p[0]), ops.gt(x, p[-1])) for x, p in zip(coordinates, grid, strict=True)]
@@ -197,17 +201,22 @@ class RegularGridInterpolator:
             return self._monotone(coordinates, grid)
         if method in ("cubic", "quintic") or any(orders):
             return self._by_splines(coordinates, grid, method, orders)
-        values = on_host(self.values, *coordinates, *grid)
-        if values is not None and values[1].size and all(p.shape[0] > 1 for p in grid):
-            theirs = imported("scipy.interpolate").RegularGridInterpolator
-            n = len(grid)
-            points = np.stack(values[1 : n + 1], axis=-1).astype(np.float64, copy=False)
-            axes = [p.astype(np.float64, copy=False) for p in values[n + 1 :]]
-            f = theirs(axes, values[0], "nearest" if method == "nearest" else "linear", False, None)
-            return as_array(
-                f(points).reshape(*points.shape[:-1], *values[0].shape[n:]).astype(self._dtype(coordinates))
-            )
         return self._linear(coordinates, grid, method)
+
+    def _by_scipy(self, coordinates: list[Any], grid: list[Any], method: str) -> Array | None:
+        """Return SciPy's values of "linear" or "nearest" if all arrays are concrete, else None."""
+        arrays = (self.values, *coordinates, *grid, *(() if self.fill_value is None else (self.fill_value,)))
+        values = on_host(*arrays)
+        if values is None or not values[1].size or min(p.shape[0] for p in grid) < 2:
+            return None
+        n = len(grid)
+        fill = None if self.fill_value is None else values[-1].astype(self.values.dtype)
+        theirs = imported("scipy.interpolate").RegularGridInterpolator
+        axes = [p.astype(np.float64, copy=False) for p in values[n + 1 : 2 * n + 1]]
+        points = np.stack(values[1 : n + 1], axis=-1)
+        found = theirs(axes, values[0], method, False, fill)(points)
+        found = found.reshape(*points.shape[:-1], *values[0].shape[n:])
+        return as_array(found.astype(self._dtype(coordinates), copy=False))
 
     def _dtype(self, coordinates: list[Any]) -> Any:
         return dtypes.result_type(self.values.dtype, coordinates[0].dtype)

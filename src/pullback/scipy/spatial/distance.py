@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.core.array import Array, ArrayLike, as_array
+from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
 from pullback.core.interrupts import imported
@@ -134,7 +134,7 @@ class _Measure:
       arrays: those options that are arrays, by their names.
     """
 
-    def __init__(self, name: str, metric: Any, options: dict[str, Any], points: Any) -> None:
+    def __init__(self, name: str, metric: Any, options: dict[str, Any], *points: Any) -> None:
         if not isinstance(metric, str) or metric.lower() not in _NAMES:
             raise ArgumentError(
                 f"{name}: metric must be a function or one of {', '.join(sorted(_NAMES))}; got {quote(metric)}"
@@ -147,21 +147,22 @@ class _Measure:
                 f"{name}: metric {kind!r} takes the options {', '.join(allowed) or 'none'}, got {unknown[0]!r}"
             )
         given = {key: value for key, value in options.items() if value is not None}
-        n = points.shape[-1]
+        n, dtype = points[0].shape[-1], points[0].dtype
         self.arrays: dict[str, Any] = {}
         self.numbers: dict[str, Any] = {}
         if kind == "minkowski":
             self.numbers["p"] = order_of(name, given.pop("p", 2.0), 0.0)
         elif kind == "seuclidean" and "V" not in given:
-            given["V"] = pnp.var(points, axis=0, ddof=1)
+            given["V"] = pnp.var(pnp.concatenate(points), axis=0, ddof=1)
         elif kind == "mahalanobis" and "VI" not in given:
-            if points.shape[0] <= n:
+            count = sum(x.shape[0] for x in points)
+            if count <= n:
                 raise ArgumentError(
-                    f"{name}: {points.shape[0]} points do not determine the covariances of {n} coordinates; pass VI"
+                    f"{name}: {count} points do not determine the covariances of {n} coordinates; pass VI"
                 )
-            given["VI"] = pnp.linalg.inv(pnp.atleast_2d(pnp.cov(points.T))).T
+            given["VI"] = pnp.linalg.inv(pnp.atleast_2d(pnp.cov(pnp.concatenate(points).T))).T
         for key, value in given.items():
-            value = ops.convert_element_type(real_floats(name, value, key), points.dtype)
+            value = ops.convert_element_type(real_floats(name, value, key), dtype)
             shape = (n, n) if key == "VI" else (n,)
             if value.shape != shape:
                 raise ShapeError(f"{name}: {key} must have shape {shape}, got {value.shape}")
@@ -200,6 +201,11 @@ class _Measure:
         with np.errstate(all="ignore"):
             found = call(*elements, self.name, **options, **self.numbers)
         return as_array(found.astype(dtype, copy=False))
+
+
+def _above_diagonal(m: int) -> Any:
+    """Return the rows and the columns of the elements above the diagonal of an (m, m) matrix."""
+    return tuple(i.astype(np.int32) for i in np.triu_indices(m, 1))
 
 
 def _matrix(name: str, x: Any, what: str) -> Any:
@@ -247,7 +253,7 @@ def cdist(XA: ArrayLike, XB: ArrayLike, metric: Metric = "euclidean", *, out: No
     if callable(metric):
         function = lambda u, v: metric(u, v, **kwargs)
         return pnp.asarray(vmap(vmap(function, (None, 0)), (0, None))(a, b))
-    measure = _Measure(name, metric, kwargs, pnp.concatenate([a, b]))
+    measure = _Measure(name, metric, kwargs, a, b)
     found = measure.by_scipy("cdist", a.dtype, a, b)
     return measure(a[:, None], b[None]) if found is None else found  # type: ignore[no-any-return]
 
@@ -279,12 +285,15 @@ def pdist(X: ArrayLike, metric: Metric = "euclidean", *, out: None = None, **kwa
     x = _matrix(name, X, "X")
     if out is not None:
         raise ArgumentError(f"{name}: out must be None, because arrays do not change")
-    first, second = (i.astype(np.int32) for i in np.triu_indices(x.shape[0], 1))
     if callable(metric):
+        first, second = _above_diagonal(x.shape[0])
         return pnp.asarray(vmap(lambda u, v: metric(u, v, **kwargs))(x[first], x[second]))
     measure = _Measure(name, metric, kwargs, x)
     found = measure.by_scipy("pdist", x.dtype, x)
-    return measure(x[first], x[second]) if found is None else found  # type: ignore[no-any-return]
+    if found is not None:
+        return found
+    first, second = _above_diagonal(x.shape[0])
+    return measure(x[first], x[second])  # type: ignore[no-any-return]
 
 
 def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
@@ -320,7 +329,9 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
         m = max(1, int(np.ceil(np.sqrt(2 * x.shape[0]))))
         if m * (m - 1) // 2 != x.shape[0]:
             raise ShapeError(f"squareform: no number of points has {x.shape[0]} distances")
-        first, second = (i.astype(np.int32) for i in np.triu_indices(m, 1))
+        if is_on_host(x) and x.size:
+            return as_array(imported("scipy.spatial.distance").squareform(host_value(x)).astype(x.dtype, copy=False))
+        first, second = _above_diagonal(m)
         half = pnp.zeros((m, m), x.dtype).at[first, second].set(x)
         return half + half.T if x.dtype != bool else half | half.T  # type: ignore[no-any-return]
     if x.shape[0] != x.shape[1]:
@@ -328,5 +339,5 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
     values = known(x)
     if checks and values is not None and (not np.allclose(values, values.T) or np.diagonal(values).any()):
         raise ArgumentError("squareform: a matrix of distances is symmetric with zeros on its diagonal; see checks")
-    first, second = (i.astype(np.int32) for i in np.triu_indices(x.shape[0], 1))
+    first, second = _above_diagonal(x.shape[0])
     return x[first, second]  # type: ignore[no-any-return]
