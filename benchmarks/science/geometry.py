@@ -56,7 +56,7 @@ def one(points: Callable[[], Sequence[Any]]) -> Callable[[], Sequence[Any]]:
 
 PART = Part(
     "Geometry",
-    "`scipy.spatial`: distances of 10,000 points in three dimensions to 10 others, of all pairs of 142 points, and the\n"
+    "`scipy.spatial`: distances of 10,000 points in three dimensions to 10 others, of all pairs of 142, and the\n"
     "4 nearest of 10,000 points to 10,000 others. A distance of zero has the derivative zero.",
     (
         *(by_metric(metric) for metric in METRICS),
