@@ -107,7 +107,7 @@ class BSpline:
         else:
             knots, at = promote_real(self.t, at)
             out = _values(knots, at, ops.convert_element_type(self.c, dtype), self.k, order, how)
-        return axes_placed(out, len(at.shape), self.axis)  # type: ignore[no-any-return]
+        return axes_moved(out, len(at.shape), self.axis)  # type: ignore[no-any-return]
 
     def derivative(self, nu: int = 1) -> BSpline:
         """Return the derivative, as a spline.
@@ -323,7 +323,7 @@ def column(x: Any, like: Any) -> Any:
     return shapes.reshape(x, (x.shape[0], *[1] * (len(like.shape) - 1)))
 
 
-def axes_placed(out: Any, rank: int, axis: int) -> Any:
+def axes_moved(out: Any, rank: int, axis: int) -> Any:
     """Move the first ``rank`` axes of ``out`` behind the next ``axis`` ones."""
     if not axis:
         return out

@@ -18,7 +18,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
 from pullback.scipy.arguments import abscissas, check_increasing, floats, known, on_host, real_floats
-from pullback.scipy.interpolate.bsplines import BSpline, axes_placed, doubles, extrapolation
+from pullback.scipy.interpolate.bsplines import BSpline, axes_moved, doubles, extrapolation
 
 __all__ = ["CubicSpline", "PPoly"]
 
@@ -85,7 +85,7 @@ class PPoly:
         if values is not None and values[0].size and values[2].size:
             theirs = imported("scipy.interpolate").PPoly.construct_fast(*map(doubles, values[:2]), how)
             found = as_array(theirs(values[2]).astype(dtypes.result_type(self.c.dtype, t.dtype), copy=False))
-            return axes_placed(found, len(t.shape), self.axis)
+            return axes_moved(found, len(t.shape), self.axis)
         n = points.shape[0]
         if how == "periodic":
             t = ops.add(points[0], pnp.mod(ops.sub(t, points[0]), ops.sub(points[-1], points[0])))
@@ -102,7 +102,7 @@ class PPoly:
             out = pnp.add(pnp.multiply(out, local), self.c[k][i])
         if self.c.shape[0] == 1:
             out = pnp.add(out, ops.mul(local, 0.0))
-        return axes_placed(out, len(t.shape), self.axis)
+        return axes_moved(out, len(t.shape), self.axis)
 
     @classmethod
     def from_spline(cls, tck: BSpline | tuple[Any, Any, int], extrapolate: Any = None) -> PPoly:

@@ -258,17 +258,17 @@ def griddata(
     """
     if not is_listed(method, ("linear", "nearest", "cubic")):
         raise ArgumentError(f"griddata: method must be 'linear', 'nearest' or 'cubic', got {quote(method)}")
-    places = _coordinates("griddata", points, "the points")
-    if len(places.shape) < 2 or places.shape[-1] == 1:
-        x = shapes.reshape(places, (places.size,))
+    given = _coordinates("griddata", points, "the points")
+    if len(given.shape) < 2 or given.shape[-1] == 1:
+        x = shapes.reshape(given, (given.size,))
         where = xi[0] if isinstance(xi, tuple) and len(xi) == 1 else xi
         fill: Any = "extrapolate" if method == "nearest" else fill_value
         return interp1d(x, values, method, 0, bounds_error=False, fill_value=fill)(where)  # type: ignore[no-any-return]
     if method == "cubic":
         raise UnsupportedArgumentError("griddata: method 'cubic' takes points of one variable; use RBFInterpolator")
     if method == "nearest":
-        return NearestNDInterpolator(places, values, rescale)(xi)
-    return LinearNDInterpolator(places, values, fill_value, rescale)(xi)
+        return NearestNDInterpolator(given, values, rescale)(xi)
+    return LinearNDInterpolator(given, values, fill_value, rescale)(xi)
 
 
 def _coordinates(name: str, x: Any, what: str) -> Any:
