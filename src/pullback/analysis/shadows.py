@@ -178,7 +178,7 @@ class ShadowTrace(Trace):
                 if type(x) not in SCALARS or value.dtype.kind not in "fc":
                     return None
                 wides[i] = self.arithmetic.widened(value.dtype.type(x))
-        found = state.silently(known.compare, wides, params, value)
+        found = known.compare(wides, params, value)
         if found is None:
             return None
         wide, error = found
