@@ -1,7 +1,8 @@
 """``python -m benchmarks.memory``: measure the twelve programs; ``--page`` writes the page of the results.
 
-``--library both`` measures Pullback's budgets and JAX's policies in one process, where they take turns, and ``--library
-torch`` PyTorch's budgets in ``torch.compile``, in an environment that has the library. Results are collected in a file of JSON, so that programs can be measured one by one.
+``--library both`` measures Pullback's budgets and JAX's policies in one process, where they take turns; ``--library
+torch`` measures PyTorch's budgets in ``torch.compile``. Both need an environment that has the library. Results are
+collected in a file of JSON, so that programs can be measured one by one.
 """
 
 from __future__ import annotations

@@ -66,11 +66,12 @@ def page(results: dict[str, Any]) -> str:
     found = sorted(each["ratio"] for each in results["cases"].values())
     middle = found[len(found) // 2]
     within = sum(x <= 10 for x in found)
-    return (
-        _HEAD + "\n".join(lines) + "\n\n## The forty classical cases\n\n"
-        f"Programs of 2 to 40 operations, mostly on one number (`tests/analysis/precision_cases.py`). The median is "
-        f"{middle:.1f} times an\neager run, the largest {found[-1]:.1f}; {within} of {len(found)} take at most ten times as long.\n"
+    text = (
+        "Programs of 2 to 40 operations, mostly on one number (`tests/analysis/precision_cases.py`). The median is "
+        f"{middle:.1f}\ntimes an eager run, the largest {found[-1]:.1f}; {within} of {len(found)} take at most ten "
+        "times as long.\n"
     )
+    return _HEAD + "\n".join(lines) + "\n\n## The forty classical cases\n\n" + text
 
 
 def main() -> None:

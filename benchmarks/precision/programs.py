@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -71,9 +72,7 @@ def _likelihood(mean: Any, scale: Any, x: Any) -> Any:
 
 
 def _layers(rng: Any, *widths: int) -> Any:
-    return [
-        (rng.normal(size=(m, n)) / m**0.5, np.zeros(n)) for m, n in zip(widths[:-1], widths[1:], strict=True)
-    ]
+    return [(rng.normal(size=(m, n)) / m**0.5, np.zeros(n)) for m, n in itertools.pairwise(widths)]
 
 
 def programs() -> list[Program]:
@@ -83,11 +82,13 @@ def programs() -> list[Program]:
     small = (_layers(rng, 8, 16, 16, 1), rng.normal(size=(8, 8)))
     large = (_layers(rng, 128, 256, 128), rng.normal(size=(256, 128)))
     gradient = pullback.grad(_mlp)
+    data = (0.3, 1.2, rng.normal(size=1000))
+    many = (positive(160_000), positive(160_000))
     rows: list[tuple[str, Any, Any, tuple[Any, ...]]] = [
-        ("eight elementwise operations on 160,000 elements", _elementwise, None, (positive(160_000), positive(160_000))),
+        ("eight elementwise operations on 160,000 elements", _elementwise, None, many),
         ("gradient of a softmax of 400 by 400", pullback.grad(_softmax_loss), None, (rng.normal(size=(400, 400)),)),
         ("gradient of an MLP of 256 by 128", gradient, None, large),
-        ("gradient of a log-likelihood of 1,000", pullback.grad(_likelihood, (0, 1)), None, (0.3, 1.2, rng.normal(size=1000))),
+        ("gradient of a log-likelihood of 1,000", pullback.grad(_likelihood, (0, 1)), None, data),
         ("30 operations on 100 elements", _thirty, None, (positive(100),)),
         ("gradient of a sum over 100 elements", pullback.grad(_energy), None, (positive(100),)),
         ("30 operations on a number", _thirty, None, (0.7,)),

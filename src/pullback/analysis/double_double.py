@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-
 try:
     from pullback.backends.host import pairs
 except ImportError:  # it was installed without a compiler
@@ -61,7 +60,7 @@ class InC:
 
     def __call__(self, *xs: Two) -> Two:
         if self.kernel is not None:
-            _set_tables()
+            use_tables()
             found = pairs.apply(self.kernel, None, True, 0.0, *[y for x in xs for y in x])
             if found is not None:
                 return _new(Two, found)  # type: ignore[type-var]
@@ -79,7 +78,8 @@ class InC:
         Returns:
           None if this needs the general way, such as for special values.
         """
-        _set_tables()
+        use_tables()
+        assert self.kernel is not None
         found = pairs.apply(self.kernel, value, zeros, unit, *[y for x in xs for y in x])
         if found is None:
             return None
@@ -141,6 +141,7 @@ def add(x: Two, y: Two) -> Two:
     return normal(s, e + (x.lo + y.lo))
 
 
+@in_c("neg")
 def neg(x: Two) -> Two:
     """Return the numbers with the other sign."""
     return Two(-x.hi, -x.lo)
@@ -217,6 +218,7 @@ def where(condition: Any, x: Two, y: Two) -> Two:
     return Two(np.where(condition, x.hi, y.hi)[()], np.where(condition, x.lo, y.lo)[()])
 
 
+@in_c("abs")
 def absolute(x: Two) -> Two:
     """Return the absolute values of real numbers."""
     return where(x.hi < 0, neg(x), x)
@@ -365,7 +367,7 @@ def _sine_and_cosine(x: decimal.Decimal) -> tuple[decimal.Decimal, decimal.Decim
 
 
 @functools.cache
-def _set_tables() -> None:
+def use_tables() -> None:
     """Hand the constants to the module in C."""
     (exp, powers), (log, logs), (angle, sines, cosines) = _exp_constants(), _log_constants(), _sine_constants()
     tables = [np.stack(table, 1).reshape(-1) for table in (powers, logs, sines, cosines)]

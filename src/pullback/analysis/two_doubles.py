@@ -35,6 +35,8 @@ two_doubles = RuleKind("two_doubles", "it is taken as right to the last digit of
 
 beside: dict[Primitive, Callable[..., tuple[Two, float] | None]] = {}
 """The functions of operations that the module in C computes together with the errors of the values."""
+kernels: dict[Primitive, int] = {}
+"""The indices of these functions in the module."""
 
 
 class TwoDoubles(Arithmetic):
@@ -159,6 +161,8 @@ def _checked(primitive: Primitive, wide: Any, out: Any) -> Any:
 
 def _compared_in_c(in_c: Any, zeros: bool, wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
     """Return the shadow of a result and its typical relative error; see :meth:`Arithmetic.comparing`."""
+    if value.dtype.kind not in "fV":
+        return None
     least = unit(value.dtype)
     return in_c(wides, value if value.dtype == _DOUBLE else value.astype(_DOUBLE), zeros, least)
 

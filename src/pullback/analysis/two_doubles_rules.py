@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.analysis import double_double as dd
 from pullback.analysis.double_double import InC, Two, in_c
-from pullback.analysis.two_doubles import beside, coarse, two_doubles
+from pullback.analysis.two_doubles import beside, coarse, kernels, two_doubles
 from pullback.core import dtypes
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
@@ -39,6 +39,7 @@ def _rule(primitive: Primitive, function: Callable[..., Two], of_complex: bool =
     two_doubles(primitive)(rule)
     if in_c is not None:
         beside[primitive] = in_c.beside
+        kernels[primitive] = in_c.kernel  # type: ignore[assignment]
 
 
 def _exp2(x: Two) -> Two:

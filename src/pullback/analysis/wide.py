@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.analysis.double_double import pairs
 from pullback.analysis.digits import SAMPLE, Accuracy, few_exceed, sampled, unit
+from pullback.analysis.double_double import pairs
 from pullback.core import dtypes, source, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.config import enable_x64
@@ -251,8 +251,8 @@ def typical_error(value: Any, hi: Any, lo: Any, zeros: bool) -> float | None:
     if not zeros and not value.all():
         return None
     some, exact = sampled(value), sampled(hi)
-    difference = some - exact if lo is None else (some - exact) - sampled(lo)
     with np.errstate(all="ignore"):
+        difference = some - exact if lo is None else (some - exact) - sampled(lo)
         error = few_exceed(np.where(difference == 0, 0.0, np.abs(difference / exact)), value.dtype)
     return error if error < 1 else None
 

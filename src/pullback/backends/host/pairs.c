@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <structmember.h>
 
 #include "numpy/arrayobject.h"
 #include "numpy/arrayscalars.h"
@@ -251,6 +252,7 @@ static const struct {
     PAIR_NAME(neg, 1), PAIR_NAME(abs, 1), PAIR_NAME(square, 1), PAIR_NAME(sqrt, 1), PAIR_NAME(exp, 1), PAIR_NAME(expm1, 1),
     PAIR_NAME(log, 1), PAIR_NAME(log1p, 1), PAIR_NAME(sin, 1), PAIR_NAME(cos, 1), PAIR_NAME(tanh, 1), PAIR_NAME(logistic, 1),
 };
+enum { LAST_PLAIN = 9 }; /* those up to it take less time than by NumPy's functions for few numbers */
 enum { PAIR_COUNT = sizeof PAIR_KERNELS / sizeof *PAIR_KERNELS };
 
 /* Errors. ------------------------------------------------------------------------------------------------------------ */
@@ -462,74 +464,79 @@ PyDoc_STRVAR(pair_doc, "apply(kernel, value, zeros, unit, *doubles)\n\n"
     "  The first and the second doubles of the result; and the relative error that few of the values exceed, if there are\n"
     "  values. None if some number is huge, tiny or not finite, or an array has another dtype.");
 
-static PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    const long code = given > 4 ? PyLong_AsLong(args[0]) : -1;
-    if (code < 0 || code >= PAIR_COUNT || given != 4 + 2 * PAIR_KERNELS[code].operands)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "expected a function and its operands");
+/* Compute a function, and its value's error if there is one. Return 1; 0 where this needs the general way, -1 for an error. */
+static int compute(long code, PairOperand *operands, const PairOperand *value, int zeros, double unit, PyObject **hi, PyObject **lo,
+                   double *error) {
     PairKernel *kernel = PAIR_KERNELS[code].kernel;
-    const int count = (int)given - 4, zeros = args[2] == Py_True;
-    const double unit = PyFloat_AsDouble(args[3]);
-    if (unit == -1 && PyErr_Occurred()) return NULL;
-    PairOperand operands[4], value;
+    const int count = 2 * PAIR_KERNELS[code].operands;
     PairShape shape;
-    int are_numbers = 1;
-    for (int k = 0; k < count; k++) {
-        if (!read_pair_operand(args[4 + k], &operands[k])) Py_RETURN_NONE;
-        are_numbers = are_numbers && !operands[k].array;
-    }
-    const int has_value = args[1] != Py_None;
-    if (has_value && !read_pair_operand(args[1], &value)) Py_RETURN_NONE;
-    if (are_numbers) {
-        const double *in[4];
-        double hi, lo;
-        for (int k = 0; k < count; k++) in[k] = &operands[k].number;
-        kernel(1, in, &hi, &lo);
-        if (lo - lo != 0) Py_RETURN_NONE;
-        double error = 0;
-        if (has_value) {
-            if (value.array) Py_RETURN_NONE;
-            const double difference = (value.number - hi) - lo;
-            error = difference == 0 ? 0 : fabs(difference / hi);
-            if (!(error < 1) || (value.number == 0 && !zeros)) Py_RETURN_NONE;
-        }
-        return has_value ? Py_BuildValue("(NNd)", new_double(hi), new_double(lo), error)
-                         : Py_BuildValue("(NN)", new_double(hi), new_double(lo));
-    }
-    if (!pair_broadcast(operands, count, &shape) || shape.size == 0) Py_RETURN_NONE;
     int ndim = 0;
-    npy_intp dims[PAIR_AXES];
+    *error = 0;
     for (int k = 0; k < count; k++)
         if (operands[k].array && PyArray_NDIM(operands[k].array) > ndim) ndim = PyArray_NDIM(operands[k].array);
+    if (ndim == 0) {
+        const double *in[4];
+        double high, low;
+        for (int k = 0; k < count; k++) in[k] = &operands[k].number;
+        kernel(1, in, &high, &low);
+        if (low - low != 0) return 0;
+        if (value) {
+            if (value->array) return 0;
+            const double difference = (value->number - high) - low;
+            *error = difference == 0 ? 0 : fabs(difference / high);
+            if (!(*error < 1) || (value->number == 0 && !zeros)) return 0;
+        }
+        *hi = new_double(high);
+        *lo = new_double(low);
+        return *hi && *lo ? 1 : -1;
+    }
+    if (!pair_broadcast(operands, count, &shape) || shape.size == 0) return 0;
+    npy_intp dims[PAIR_AXES];
     if (shape.ndim == ndim) memcpy(dims, shape.shape, ndim * sizeof *dims);
     else /* flat: all have one shape but for axes in front */
         for (int k = 0; k < count; k++)
             if (operands[k].array && PyArray_NDIM(operands[k].array) == ndim)
                 memcpy(dims, PyArray_DIMS((PyArrayObject *)operands[k].array), ndim * sizeof *dims);
-    if (has_value && (!value.array || !PyArray_IS_C_CONTIGUOUS(value.array) || PyArray_NDIM(value.array) != ndim
-                      || memcmp(PyArray_DIMS((PyArrayObject *)value.array), dims, ndim * sizeof *dims)))
-        Py_RETURN_NONE;
-    PyObject *hi = PyArray_SimpleNew(ndim, dims, NPY_DOUBLE), *lo = PyArray_SimpleNew(ndim, dims, NPY_DOUBLE);
-    Sample *sample = has_value ? malloc(sizeof *sample) : NULL;
-    if (!hi || !lo || (has_value && !sample)) {
-        Py_XDECREF(hi);
-        Py_XDECREF(lo);
+    if (value && (!value->array || !PyArray_IS_C_CONTIGUOUS(value->array) || PyArray_NDIM(value->array) != ndim
+                  || memcmp(PyArray_DIMS((PyArrayObject *)value->array), dims, ndim * sizeof *dims)))
+        return 0;
+    Sample *sample = value ? malloc(sizeof *sample) : NULL;
+    *hi = PyArray_SimpleNew(ndim, dims, NPY_DOUBLE);
+    *lo = PyArray_SimpleNew(ndim, dims, NPY_DOUBLE);
+    if (!*hi || !*lo || (value && !sample)) {
         free(sample);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        return -1;
     }
-    double check = 0, error = 0;
-    double *high = PyArray_DATA((PyArrayObject *)hi), *low = PyArray_DATA((PyArrayObject *)lo);
+    double check = 0, *high = PyArray_DATA((PyArrayObject *)*hi), *low = PyArray_DATA((PyArrayObject *)*lo);
     Py_BEGIN_ALLOW_THREADS
-    if (has_value) sample_begin(sample, shape.size, zeros);
-    pair_compute(kernel, operands, count, &shape, high, low, has_value ? PyArray_DATA((PyArrayObject *)value.array) : NULL, sample, &check);
-    if (has_value) error = check = sample_end(sample, unit);
+    if (value) sample_begin(sample, shape.size, zeros);
+    pair_compute(kernel, operands, count, &shape, high, low, value ? PyArray_DATA((PyArrayObject *)value->array) : NULL, sample, &check);
+    if (value) *error = check = sample_end(sample, unit);
     Py_END_ALLOW_THREADS
     free(sample);
-    if (check - check != 0) {
-        Py_DECREF(hi);
-        Py_DECREF(lo);
-        Py_RETURN_NONE;
-    }
-    return has_value ? Py_BuildValue("(NNd)", hi, lo, error) : Py_BuildValue("(NN)", hi, lo);
+    return check - check == 0;
+}
+
+static PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    const long code = given > 4 ? PyLong_AsLong(args[0]) : -1;
+    if (code < 0 || code >= PAIR_COUNT || given != 4 + 2 * PAIR_KERNELS[code].operands)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "expected a function and its operands");
+    const double unit = PyFloat_AsDouble(args[3]);
+    if (unit == -1 && PyErr_Occurred()) return NULL;
+    PairOperand operands[4], value;
+    for (int k = 0; k < (int)given - 4; k++)
+        if (!read_pair_operand(args[4 + k], &operands[k])) Py_RETURN_NONE;
+    const int has_value = args[1] != Py_None;
+    if (has_value && !read_pair_operand(args[1], &value)) Py_RETURN_NONE;
+    PyObject *hi = NULL, *lo = NULL;
+    double error;
+    const int found = compute(code, operands, has_value ? &value : NULL, args[2] == Py_True, unit, &hi, &lo, &error);
+    if (found == 1) return has_value ? Py_BuildValue("(NNd)", hi, lo, error) : Py_BuildValue("(NN)", hi, lo);
+    Py_XDECREF(hi);
+    Py_XDECREF(lo);
+    if (found < 0) return NULL;
+    Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(pair_error_doc, "error(value, zeros, unit, hi, lo)\n\n"
@@ -668,12 +675,327 @@ static PyObject *pair_tables(PyObject *module, PyObject *numbers) {
     Py_RETURN_NONE;
 }
 
+/* Results with shadows. -------------------------------------------------------------------------------------------------- */
+
+/* What `use_types` is passed: the types, and where their instances have their attributes. */
+static struct {
+    PyTypeObject *tracer, *made, *accuracy, *two, *array;
+    PyObject *nothing;
+    Py_ssize_t host_value; /* of an array */
+    Py_ssize_t trace, primal, made_at, shadow, known, origin; /* of a tracer */
+    Py_ssize_t depth, is_exact, location, operands, params, phase, primitive, values; /* of an expression */
+} shadowed;
+
+static Py_ssize_t slot_of(PyTypeObject *type, const char *name) {
+    PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
+    Py_ssize_t offset = -1;
+    if (found && Py_IS_TYPE(found, &PyMemberDescr_Type)) offset = ((PyMemberDescrObject *)found)->d_member->offset;
+    else if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s has no slot %s", type->tp_name, name);
+    Py_XDECREF(found);
+    return offset;
+}
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+static void set_slot(PyObject *object, Py_ssize_t offset, PyObject *value) { SLOT(object, offset) = Py_NewRef(value); }
+
+PyDoc_STRVAR(use_types_doc, "use_types(tracer, made, accuracy, two, array, nothing)\n\n"
+    "Set the types of what `finish` makes, of numbers of two doubles and of arrays, and the empty dictionary of a value that\n"
+    "lost no digits. Tracers, expressions and arrays have slots, and the others are tuples.");
+
+static PyObject *use_types(PyObject *module, PyObject *args) {
+    PyTypeObject *tracer, *made, *accuracy, *two, *array, *type = &PyType_Type;
+    PyObject *nothing;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!", type, &tracer, type, &made, type, &accuracy, type, &two, type, &array, &PyDict_Type, &nothing))
+        return NULL;
+    if (!PyType_IsSubtype(accuracy, &PyTuple_Type) || !PyType_IsSubtype(two, &PyTuple_Type))
+        return PyErr_Format(PyExc_TypeError, "expected a type of tuples");
+    const char *names[] = {"_trace", "primal", "made_at", "wide", "accuracy", "made",
+                           "depth", "exact", "location", "operands", "params", "phase", "primitive", "values"};
+    Py_ssize_t *places[] = {&shadowed.trace, &shadowed.primal, &shadowed.made_at, &shadowed.shadow, &shadowed.known,
+                            &shadowed.origin, &shadowed.depth, &shadowed.is_exact, &shadowed.location, &shadowed.operands,
+                            &shadowed.params, &shadowed.phase, &shadowed.primitive, &shadowed.values};
+    for (int i = 0; i < 14; i++)
+        if ((*places[i] = slot_of(i < 6 ? tracer : made, names[i])) < 0) return NULL;
+    if ((shadowed.host_value = slot_of(array, "_host_value")) < 0) return NULL;
+    shadowed.two = (PyTypeObject *)Py_NewRef(two);
+    shadowed.array = (PyTypeObject *)Py_NewRef(array);
+    shadowed.tracer = (PyTypeObject *)Py_NewRef(tracer);
+    shadowed.made = (PyTypeObject *)Py_NewRef(made);
+    shadowed.accuracy = (PyTypeObject *)Py_NewRef(accuracy);
+    shadowed.nothing = Py_NewRef(nothing);
+    Py_RETURN_NONE;
+}
+
+enum { ZEROS = 1, KEEPS = 2, SUMS = 4, ADVISED = 8 }; /* what is known of an operation; see `step_doc` */
+
+/* What is known of a result: its expression's operands, how deep it is, whether it is exact, and its losses. */
+typedef struct {
+    PyObject *tracers, *values, *operands, *losses; /* the losses are borrowed */
+    double error, least;
+    long depth, deepest;
+    int is_exact, flags;
+} Result;
+
+/* The absolute error of a number; -1 for an array. */
+static double absolute_error(PyObject *tracer, PyObject *value) {
+    PyObject *wide = SLOT(tracer, shadowed.shadow);
+    const int is_two = PyTuple_Check(wide);
+    PairOperand hi, lo = {0};
+    if (!read_pair_operand(is_two ? PyTuple_GET_ITEM(wide, 0) : wide, &hi) || hi.array) return -1;
+    if (is_two && (!read_pair_operand(PyTuple_GET_ITEM(wide, 1), &lo) || lo.array)) return -1;
+    const double number = PyArray_IsScalar(value, Float) ? PyArrayScalar_VAL(value, Float)
+                          : PyFloat_Check(value)         ? PyFloat_AS_DOUBLE(value)
+                                                         : NAN;
+    const double size = fabs((number - hi.number) - (is_two ? lo.number : 0));
+    return size == size ? size : -1;
+}
+
+static PyObject *host_value_of(PyObject *array);
+
+/* Describe a result by its operands. Return 1; 0 where this needs the general way, -1 for an error. */
+static int describe(Result *r) {
+    PyObject *dominant = NULL;
+    double largest = -1;
+    int losing = 0, found = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(r->tracers); i++) {
+        PyObject *tracer = PyList_GET_ITEM(r->tracers, i), *operand = PyList_GET_ITEM(r->values, i);
+        if (Py_IS_TYPE(tracer, shadowed.tracer)) {
+            PyObject *known = SLOT(tracer, shadowed.known), *made = SLOT(tracer, shadowed.origin);
+            if (!known || !made) return 0;
+            const double unit = PyFloat_AsDouble(PyTuple_GET_ITEM(known, 1));
+            r->least = unit < r->least ? unit : r->least;
+            losing = losing || PyDict_GET_SIZE(PyTuple_GET_ITEM(known, 2));
+            found++;
+            operand = tracer;
+            if (Py_IS_TYPE(made, shadowed.made)) {
+                const long below = PyLong_AsLong(SLOT(made, shadowed.depth));
+                if (below >= r->deepest) return 0;
+                r->depth = below > r->depth ? below : r->depth;
+                r->is_exact = r->is_exact && SLOT(made, shadowed.is_exact) == Py_True;
+                operand = made;
+            }
+        } else if (tracer != Py_None) {
+            return 0;
+        }
+        PyList_SET_ITEM(r->operands, i, Py_NewRef(operand));
+    }
+    r->losses = shadowed.nothing;
+    for (Py_ssize_t i = 0; losing && i < PyList_GET_SIZE(r->tracers); i++) { /* the operand whose error dominates */
+        PyObject *tracer = PyList_GET_ITEM(r->tracers, i);
+        if (tracer == Py_None) continue;
+        double size = PyFloat_AsDouble(PyTuple_GET_ITEM(SLOT(tracer, shadowed.known), 0));
+        if (found > 1 && r->flags & SUMS) {
+            PyObject *value = host_value_of(PyList_GET_ITEM(r->values, i));
+            if (!value) return -1;
+            size = absolute_error(tracer, value);
+            Py_DECREF(value);
+            if (size < 0) return 0;
+        }
+        if (size > largest) {
+            largest = size;
+            dominant = tracer;
+        }
+    }
+    if (dominant) r->losses = PyTuple_GET_ITEM(SLOT(dominant, shadowed.known), 2);
+    return PyErr_Occurred() ? -1 : 1;
+}
+
+/* Whether the losses of the operands account for a result's error, as `observations.weigh` tells it. */
+static int accounts(Result *r, double few) {
+    PyObject *key, *digits;
+    Py_ssize_t position = 0;
+    double before = 0;
+    if (!PyDict_GET_SIZE(r->losses) && r->error <= few * r->least) return 1;
+    while (PyDict_Next(r->losses, &position, &key, &digits)) before += PyFloat_AsDouble(digits);
+    const double lost = r->error > r->least ? log10(r->error / r->least) : 0, least = log10(few), more = lost - before;
+    if (more >= least || (r->flags & ADVISED && r->error > 2 * r->least)) return 0;
+    if (more > -least) return 1;
+    r->losses = shadowed.nothing;
+    return lost < least;
+}
+
+/* Return the tracer of a result with its shadow; NULL without an error where this needs the general way. */
+static PyObject *traced(Result *r, PyObject *trace, PyObject *primitive, PyObject *params, PyObject *out, PyObject *wide,
+                        PyObject *location, PyObject *phase, double few) {
+    PyObject *operands = r->operands = PyList_New(PyList_GET_SIZE(r->tracers));
+    if (!operands) return NULL;
+    if (describe(r) < 1 || !accounts(r, few)) {
+        Py_DECREF(operands);
+        return NULL;
+    }
+    PyObject *known = shadowed.accuracy->tp_alloc(shadowed.accuracy, 3), *made = shadowed.made->tp_alloc(shadowed.made, 0);
+    PyObject *tracer = shadowed.tracer->tp_alloc(shadowed.tracer, 0), *first = PyFloat_FromDouble(r->error);
+    PyObject *second = PyFloat_FromDouble(r->least), *deep = PyLong_FromLong(r->depth + 1);
+    if (!known || !made || !tracer || !first || !second || !deep) {
+        Py_XDECREF(known);
+        Py_XDECREF(made);
+        Py_XDECREF(tracer);
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        Py_XDECREF(deep);
+        Py_DECREF(operands);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(known, 0, first);
+    PyTuple_SET_ITEM(known, 1, second);
+    PyTuple_SET_ITEM(known, 2, Py_NewRef(r->losses));
+    SLOT(made, shadowed.depth) = deep;
+    SLOT(made, shadowed.operands) = operands;
+    set_slot(made, shadowed.is_exact, r->is_exact ? Py_True : Py_False);
+    set_slot(made, shadowed.location, location);
+    set_slot(made, shadowed.params, params);
+    set_slot(made, shadowed.phase, phase);
+    set_slot(made, shadowed.primitive, primitive);
+    set_slot(made, shadowed.values, r->values);
+    set_slot(tracer, shadowed.trace, trace);
+    set_slot(tracer, shadowed.primal, out);
+    set_slot(tracer, shadowed.made_at, location);
+    set_slot(tracer, shadowed.shadow, wide);
+    SLOT(tracer, shadowed.known) = known;
+    SLOT(tracer, shadowed.origin) = made;
+    return tracer;
+}
+
+PyDoc_STRVAR(finish_doc, "finish(trace, primitive, flags, tracers, values, params, out, wide, error, unit, location, phase, deepest, few)\n\n"
+    "Return the tracer of a result whose error that of its operands accounts for; None where this needs a closer look.\n\n"
+    "Args:\n"
+    "  trace: that of the tracer.\n"
+    "  primitive, params: the operation.\n"
+    "  flags: what is known of it; see `step`.\n"
+    "  tracers: a list: the tracers of the operands that have shadows, None for the others.\n"
+    "  values: a list: the operands.\n"
+    "  out, wide: the result and its shadow.\n"
+    "  error: its relative error.\n"
+    "  unit: the unit roundoff of its dtype.\n"
+    "  location, phase: the user's line, and the pass of differentiation.\n"
+    "  deepest: from how many operations behind each other on an expression is cut.\n"
+    "  few: up to how many units an error counts as none.");
+
+static PyObject *finish(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    if (given != 14 || !PyList_Check(args[3]) || !PyList_Check(args[4]) || PyList_GET_SIZE(args[3]) != PyList_GET_SIZE(args[4])
+        || !shadowed.tracer)
+        return PyErr_Format(PyExc_TypeError, "expected 14 arguments, among them two lists");
+    const int flags = (int)PyLong_AsLong(args[2]);
+    Result r = {.tracers = args[3], .values = args[4], .error = PyFloat_AsDouble(args[8]), .least = PyFloat_AsDouble(args[9]),
+                .deepest = PyLong_AsLong(args[12]), .is_exact = (flags & KEEPS) != 0, .flags = flags};
+    const double few = PyFloat_AsDouble(args[13]);
+    if (PyErr_Occurred()) return NULL;
+    PyObject *tracer = traced(&r, args[0], args[1], args[5], args[6], args[7], args[10], args[11], few);
+    if (!tracer && !PyErr_Occurred()) Py_RETURN_NONE;
+    return tracer;
+}
+
+static PyObject *host_value_of(PyObject *array) {
+    PyObject *held = SLOT(array, shadowed.host_value);
+    if (held && (PyFloat_Check(held) || PyArray_Check(held) || PyArray_IsScalar(held, Float))) return Py_NewRef(held);
+    return PyObject_GetAttrString(array, "_value");
+}
+
+/* Shadows in doubles of so few elements are computed as two doubles, whose second are dropped, by plain functions. */
+enum { PLAINLY = 512 };
+
+/* Read the shadow of an operand, an array of at most `most` elements if it is in doubles, as two; 0 where this needs the general way. */
+static int read_shadow(PyObject *tracer, PyObject *operand, int is_two, int is_single, npy_intp most, PairOperand *found) {
+    found[1] = (PairOperand){0};
+    if (tracer == Py_None) {
+        if (PyFloat_CheckExact(operand)) found->number = PyFloat_AS_DOUBLE(operand);
+        else if (PyLong_CheckExact(operand)) found->number = PyLong_AsDouble(operand);
+        else return 0;
+        if (is_single) found->number = (float)found->number;
+        found->array = NULL;
+        return 1;
+    }
+    PyObject *wide = SLOT(tracer, shadowed.shadow);
+    if (is_two)
+        return PyTuple_Check(wide) && read_pair_operand(PyTuple_GET_ITEM(wide, 0), found)
+               && read_pair_operand(PyTuple_GET_ITEM(wide, 1), found + 1);
+    return read_pair_operand(wide, found) && (!found->array || PyArray_SIZE((PyArrayObject *)found->array) <= most);
+}
+
+PyDoc_STRVAR(step_doc, "step(trace, evaluate, primitive, kernel, flags, two, args, params, location, phase, deepest, few)\n\n"
+    "Evaluate an operation, and its shadow.\n\n"
+    "Args:\n"
+    "  trace: that of the tracers.\n"
+    "  evaluate: `evaluate(primitive, values, params)` returns the result.\n"
+    "  primitive, params: the operation.\n"
+    "  kernel: the index of its function.\n"
+    "  flags: a sum: 1, a result of zero may be right; 2, results are elements of operands; 4, it is a sum; 8, there is\n"
+    "    advice for it.\n"
+    "  two: whether shadows are two doubles.\n"
+    "  args: a tuple of the operands.\n"
+    "  location, phase, deepest, few: those of `finish`.\n\n"
+    "Returns:\n"
+    "  A tracer; or the result, where its shadow needs the general way.");
+
+static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    if (given != 12 || !PyTuple_Check(args[6]) || !shadowed.tracer) return PyErr_Format(PyExc_TypeError, "expected 12 arguments");
+    const Py_ssize_t count = PyTuple_GET_SIZE(args[6]);
+    const long code = PyLong_AsLong(args[3]), flags = PyLong_AsLong(args[4]), deepest = PyLong_AsLong(args[10]);
+    const double few = PyFloat_AsDouble(args[11]);
+    if (PyErr_Occurred()) return NULL;
+    if (code < 0 || code >= PAIR_COUNT || PAIR_KERNELS[code].operands != count)
+        return PyErr_Format(PyExc_ValueError, "expected the operands of a function");
+    PyObject *tracers = PyList_New(count), *values = PyList_New(count), *out = NULL, *tracer = NULL, *value = NULL;
+    PyObject *hi = NULL, *lo = NULL, *wide = NULL, *tuple = NULL;
+    for (Py_ssize_t i = 0; tracers && values && i < count; i++) {
+        PyObject *x = PyTuple_GET_ITEM(args[6], i);
+        const int is_traced = Py_IS_TYPE(x, shadowed.tracer);
+        PyList_SET_ITEM(tracers, i, Py_NewRef(is_traced ? x : Py_None));
+        PyList_SET_ITEM(values, i, Py_NewRef(is_traced ? SLOT(x, shadowed.primal) : x));
+    }
+    if (!tracers || !values || !(tuple = PyList_AsTuple(values))) goto end;
+    out = PyObject_CallFunctionObjArgs(args[1], args[2], tuple, args[7], NULL);
+    if (!out || !Py_IS_TYPE(out, shadowed.array) || !(value = host_value_of(out))) goto end;
+    PairOperand operands[4], result = {0};
+    const int two = args[5] == Py_True;
+    int is_single = PyArray_IsScalar(value, Float);
+    if (PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_FLOAT) {
+        PyObject *wider = PyArray_SIZE((PyArrayObject *)value) > PLAINLY ? NULL : PyArray_FROM_OTF(value, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
+        if (!wider) goto end;
+        Py_SETREF(value, wider);
+        is_single = 1;
+        if (!read_pair_operand(value, &result)) goto end;
+    } else if (is_single) result.number = PyArrayScalar_VAL(value, Float);
+    else if (!read_pair_operand(value, &result)) goto end;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!read_shadow(PyList_GET_ITEM(tracers, i), PyTuple_GET_ITEM(args[6], i), two, is_single, code <= LAST_PLAIN ? PLAINLY : 0, operands + 2 * i)) goto end;
+    Result r = {.tracers = tracers, .values = values, .least = is_single ? 0x1p-24 : 0x1p-53, .deepest = deepest,
+                .is_exact = (flags & KEEPS) != 0, .flags = (int)flags};
+    if (compute(code, operands, &result, flags & ZEROS, r.least, &hi, &lo, &r.error) != 1) goto end;
+    wide = two ? shadowed.two->tp_alloc(shadowed.two, 2) : Py_NewRef(hi);
+    if (!wide) goto end;
+    if (two) {
+        PyTuple_SET_ITEM(wide, 0, Py_NewRef(hi));
+        PyTuple_SET_ITEM(wide, 1, Py_NewRef(lo));
+    }
+    tracer = traced(&r, args[0], args[2], args[7], out, wide, args[8], args[9], few);
+end:
+    Py_XDECREF(tracers);
+    Py_XDECREF(values);
+    Py_XDECREF(tuple);
+    Py_XDECREF(value);
+    Py_XDECREF(hi);
+    Py_XDECREF(lo);
+    Py_XDECREF(wide);
+    if (PyErr_Occurred()) {
+        Py_CLEAR(out);
+        Py_CLEAR(tracer);
+    }
+    if (!tracer) return out;
+    Py_DECREF(out);
+    return tracer;
+}
+
 static PyMethodDef METHODS[] = {
     {"kernel", pair_kernel, METH_O, pair_kernel_doc},
     {"apply", (PyCFunction)(void (*)(void))pair, METH_FASTCALL, pair_doc},
     {"error", (PyCFunction)(void (*)(void))pair_error, METH_FASTCALL, pair_error_doc},
     {"total", pair_total, METH_VARARGS, pair_total_doc},
     {"use_tables", pair_tables, METH_O, pair_tables_doc},
+    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, step_doc},
+    {"finish", (PyCFunction)(void (*)(void))finish, METH_FASTCALL, finish_doc},
+    {"use_types", use_types, METH_VARARGS, use_types_doc},
     {NULL, NULL, 0, NULL},
 };
 
