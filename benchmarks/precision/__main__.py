@@ -71,14 +71,14 @@ def page(results: dict[str, Any]) -> str:
         f"{middle:.1f}\ntimes an eager run, the largest {found[-1]:.1f}; {within} of {len(found)} take at most ten "
         "times as long.\n"
     )
-    return _HEAD + "\n".join(lines) + "\n\n## The forty classical cases\n\n" + text
+    return _HEAD + "\n".join(lines) + "\n\n## The classical cases\n\n" + text
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.precision", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="a part of the name of programs")
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--cases", action="store_true", help="measure the forty cases, too")
+    parser.add_argument("--cases", action="store_true", help="measure the classical cases, too")
     parser.add_argument("--record", action="store_true", help="write the file of results")
     parser.add_argument("--page", action="store_true", help="write docs/precision_overhead.md from the results")
     options = parser.parse_args()

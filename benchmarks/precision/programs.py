@@ -114,7 +114,7 @@ class _Functions:
 
 
 def cases() -> list[Program]:
-    """Return the forty classical cases of the tests."""
+    """Return the classical cases of the tests."""
     names = _Functions()
     return [
         Program(each.name, function, function, tuple(map(jnp.asarray, point(each))), each.dtype)
