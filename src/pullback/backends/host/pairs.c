@@ -737,18 +737,35 @@ typedef struct {
     int is_exact, flags;
 } Result;
 
-/* The absolute error of a number; -1 for an array. */
+/* The largest absolute error of the elements of a value; -1 where this needs the general way. */
 static double absolute_error(PyObject *tracer, PyObject *value) {
     PyObject *wide = SLOT(tracer, shadowed.shadow);
-    const int is_two = PyTuple_Check(wide);
-    PairOperand hi, lo = {0};
-    if (!read_pair_operand(is_two ? PyTuple_GET_ITEM(wide, 0) : wide, &hi) || hi.array) return -1;
-    if (is_two && (!read_pair_operand(PyTuple_GET_ITEM(wide, 1), &lo) || lo.array)) return -1;
-    const double number = PyArray_IsScalar(value, Float) ? PyArrayScalar_VAL(value, Float)
-                          : PyFloat_Check(value)         ? PyFloat_AS_DOUBLE(value)
-                                                         : NAN;
-    const double size = fabs((number - hi.number) - (is_two ? lo.number : 0));
-    return size == size ? size : -1;
+    const int is_two = PyTuple_Check(wide), is_array = PyArray_Check(value);
+    const int is_single = is_array ? PyArray_TYPE((PyArrayObject *)value) == NPY_FLOAT : PyArray_IsScalar(value, Float);
+    PairOperand hi = {0}, lo = {0}, number = {0};
+    if (!read_pair_operand(is_two ? PyTuple_GET_ITEM(wide, 0) : wide, &hi)) return -1;
+    if (is_two && !read_pair_operand(PyTuple_GET_ITEM(wide, 1), &lo)) return -1;
+    if (is_single && !is_array) number.number = PyArrayScalar_VAL(value, Float);
+    else if (!is_single && !read_pair_operand(value, &number)) return -1;
+    if (!hi.array) {
+        const double size = lo.array || is_array ? NAN : fabs((number.number - hi.number) - lo.number);
+        return size == size ? size : -1;
+    }
+    const npy_intp size = PyArray_SIZE((PyArrayObject *)hi.array);
+    if (!is_array || size > SAMPLED || PyArray_SIZE((PyArrayObject *)value) != size || !PyArray_ISCARRAY_RO((PyArrayObject *)value)
+        || !PyArray_IS_C_CONTIGUOUS(hi.array))
+        return -1;
+    if (lo.array && (PyArray_SIZE((PyArrayObject *)lo.array) != size || !PyArray_IS_C_CONTIGUOUS(lo.array))) return -1;
+    const void *values = PyArray_DATA((PyArrayObject *)value);
+    const double *high = PyArray_DATA((PyArrayObject *)hi.array), *low = lo.array ? PyArray_DATA((PyArrayObject *)lo.array) : NULL;
+    double largest = 0;
+    for (npy_intp i = 0; i < size; i++) {
+        const double x = is_single ? ((const float *)values)[i] : ((const double *)values)[i];
+        const double error = fabs((x - high[i]) - (low ? low[i] : lo.number));
+        if (!(error <= largest)) largest = error; /* NaN stays: nothing is at most NaN */
+        if (largest != largest) return -1;
+    }
+    return largest;
 }
 
 static PyObject *host_value_of(PyObject *array);
@@ -801,6 +818,20 @@ static int describe(Result *r) {
     return PyErr_Occurred() ? -1 : 1;
 }
 
+/* Whether all records of losses have advice already. */
+static int are_advised(PyObject *losses) {
+    PyObject *key, *digits;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(losses, &position, &key, &digits)) {
+        if (key == Py_None) continue;
+        PyObject *advice = PyObject_GetAttrString(key, "advice");
+        const int is_known = advice && PyObject_IsTrue(advice) == 1;
+        Py_XDECREF(advice);
+        if (!is_known) return 0;
+    }
+    return 1;
+}
+
 /* Whether the losses of the operands account for a result's error, as `observations.weigh` tells it. */
 static int accounts(Result *r, double few) {
     PyObject *key, *digits;
@@ -809,7 +840,7 @@ static int accounts(Result *r, double few) {
     if (!PyDict_GET_SIZE(r->losses) && r->error <= few * r->least) return 1;
     while (PyDict_Next(r->losses, &position, &key, &digits)) before += PyFloat_AsDouble(digits);
     const double lost = r->error > r->least ? log10(r->error / r->least) : 0, least = log10(few), more = lost - before;
-    if (more >= least || (r->flags & ADVISED && r->error > 2 * r->least)) return 0;
+    if (more >= least || (r->flags & ADVISED && r->error > 2 * r->least && !are_advised(r->losses))) return 0;
     if (more > -least) return 1;
     r->losses = shadowed.nothing;
     return lost < least;
@@ -892,8 +923,9 @@ static PyObject *host_value_of(PyObject *array) {
     return PyObject_GetAttrString(array, "_value");
 }
 
-/* Shadows in doubles of so few elements are computed as two doubles, whose second are dropped, by plain functions. */
-enum { PLAINLY = 512 };
+/* Shadows in doubles of so few elements are computed as two doubles, whose second are dropped: by plain functions, and by
+   elementary ones. */
+enum { PLAINLY = 512, FEWER = 128 };
 
 /* Read the shadow of an operand, an array of at most `most` elements if it is in doubles, as two; 0 where this needs the general way. */
 static int read_shadow(PyObject *tracer, PyObject *operand, int is_two, int is_single, npy_intp most, PairOperand *found) {
@@ -959,7 +991,7 @@ static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t given)
     } else if (is_single) result.number = PyArrayScalar_VAL(value, Float);
     else if (!read_pair_operand(value, &result)) goto end;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!read_shadow(PyList_GET_ITEM(tracers, i), PyTuple_GET_ITEM(args[6], i), two, is_single, code <= LAST_PLAIN ? PLAINLY : 0, operands + 2 * i)) goto end;
+        if (!read_shadow(PyList_GET_ITEM(tracers, i), PyTuple_GET_ITEM(args[6], i), two, is_single, code <= LAST_PLAIN ? PLAINLY : FEWER, operands + 2 * i)) goto end;
     Result r = {.tracers = tracers, .values = values, .least = is_single ? 0x1p-24 : 0x1p-53, .deepest = deepest,
                 .is_exact = (flags & KEEPS) != 0, .flags = (int)flags};
     if (compute(code, operands, &result, flags & ZEROS, r.least, &hi, &lo, &r.error) != 1) goto end;
