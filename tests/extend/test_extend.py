@@ -155,7 +155,7 @@ def test_shape_rules_may_give_anything_with_a_shape_and_a_dtype() -> None:
         assert aval == extend.ShapedArray((2, 3), np.dtype("float32"))
         assert hash(aval) == hash(extend.ShapedArray((2, 3), np.dtype("float32")))
     p.abstract_eval(lambda x: pullback.ShapeDtypeStruct((), "int8"))
-    assert str(make_jaxpr(p.bind)(W).out_avals[0]) == "i8[]"
+    assert str(make_jaxpr(p.bind)(W).out_avals[0]) == "int8[]"
 
 
 def test_results_of_evaluation_are_of_dtypes_in_use() -> None:

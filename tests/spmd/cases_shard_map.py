@@ -405,8 +405,8 @@ def test_specifications_follow_from_types(names):
         g = shard_map(f, out_specs=spec, axis_names=set(names))
         outs = [g(y), jit(g)(y)]
         grads = [h(lambda y: (g(y) ** 2).sum())(y) for h in (grad, lambda f: jit(grad(f)))]
-        assert {str(pullback.typeof(v)) for v in (*outs, *grads)} == {"f32[8@i,4@j]"}
-        assert str(pullback.make_jaxpr(g)(y).out_avals[0]) == "f32[8@i,4@j]"
+        assert {str(pullback.typeof(v)) for v in (*outs, *grads)} == {"float32[8@i,4@j]"}
+        assert str(pullback.make_jaxpr(g)(y).out_avals[0]) == "float32[8@i,4@j]"
     near(outs, [plain(x)] * 2)
     near(grads, [grad(lambda x: (plain(x) ** 2).sum())(x)] * 2)
     assert set(seen) == {"f32[2,2]{V:i,j}" if len(names) == 2 else "f32[2,4@j]{V:i}"}

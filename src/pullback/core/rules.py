@@ -99,7 +99,7 @@ class _Checks:
         """
         x = self.array(x, what)
         if x.shape != shape or x.dtype != dtype:
-            raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", str(typeof(x)))
+            raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", format(typeof(x)))
         return x
 
     def with_tangent(self, out: Any, tangent: Any, number: int | None = None) -> tuple[Any, Any]:
@@ -130,7 +130,7 @@ def _show(x: Any) -> str:
         brackets = "()" if isinstance(x, tuple) else "[]"
         return f"{brackets[0]}{', '.join(map(_show, x))}{brackets[1]}"
     if isinstance(x, Array):
-        return str(typeof(x))
+        return format(typeof(x))
     if isinstance(x, np.ndarray):
         return f"an np.ndarray of shape {x.shape} and dtype {x.dtype}"
     return "None" if x is None else f"{quoted(x)} of type {type(x).__name__}"

@@ -148,11 +148,14 @@ class ShapedArray(ArrayProtocol):
         return hash(self._key())
 
     def __str__(self) -> str:
-        return f"{short_name(self.dtype)}{self._shown_shape()}"
+        return self.str_short()
+
+    def __format__(self, spec: str) -> str:  # as programs and messages show it
+        return format(self.str_short(short_dtypes=True), spec)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self}{weak})"
+        return f"ShapedArray({self!s}{weak})"
 
 
 def _unpickled(

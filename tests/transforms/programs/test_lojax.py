@@ -139,7 +139,7 @@ def test_values_are_arguments_results_and_constants_of_compiled_functions() -> N
     value = rounded(X)
     assert isinstance(value, Rounded) and typeof(value) == RoundedType((2, 3))  # noqa: PT018
     program = make_jaxpr(lambda x: wide(rounded(x)))(X)
-    assert [str(v.aval) for eqn in program.eqns for v in eqn.outvars] == ["r8[2,3]", "f32[2,3]"]
+    assert [str(v.aval) for eqn in program.eqns for v in eqn.outvars] == ["r8[2,3]", "float32[2,3]"]
     for f in both(lambda x: wide(rounded(x))):
         np.testing.assert_allclose(f(X), X, atol=0.05)
     assert isinstance(jit(rounded)(X), Rounded)

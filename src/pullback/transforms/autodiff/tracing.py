@@ -152,9 +152,9 @@ def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractR
 
     >>> from pullback import ShapeDtypeStruct, typeof
     >>> typeof(2.0)
-    ShapedArray(f32[], weak_type=True)
+    ShapedArray(float32[], weak_type=True)
     >>> typeof(ShapeDtypeStruct((2, 3), "int32"))
-    ShapedArray(i32[2,3])
+    ShapedArray(int32[2,3])
     """
     if isinstance(x, ShapeDtypeStruct):
         return abstractify(x)

@@ -21,6 +21,7 @@ from pullback.core.trace import Primitive, Tracer, state
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.custom.closed_over import explained
 from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equation
+from pullback.transforms.custom.ref_arguments import with_contents
 from pullback.transforms.custom.rule_adapter import HasRules, RuleAdapter, SymbolicZero, running, zero_tangent
 from pullback.transforms.functions.api_boundary import qualified_name
 from pullback.transforms.functions.arguments import name_of, to_arrays
@@ -286,6 +287,8 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             refs = take_refs(leaves)
             arrays = to_arrays(leaves, self._transformation, self.fun, others)
             application = RuleAdapter(self, nondiff, in_tree)
+            if refs:
+                application, refs = with_contents(application, refs, arrays)
             application.opaque = refs
             if config.check_custom_rules and checker is not None:
                 checker(self, args)

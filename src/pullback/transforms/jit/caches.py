@@ -58,13 +58,14 @@ class _FunctionCaches:
 
 
 _ATTRIBUTE = "__pullback_programs__"
+_WITH_ATTRIBUTES = FunctionType, functools.partial, OwnsPrograms
 _by_object: weakref.WeakKeyDictionary[Any, dict[Any, Pair]] = weakref.WeakKeyDictionary()
 """The caches of callable objects, whose attributes belong to the user."""
 
 
 def _caches_by_options(fun: Any) -> dict[Any, Pair]:
     """Return the caches of a function, by the key of the options of ``jit``; create them at the first call."""
-    if not isinstance(fun, (FunctionType, functools.partial, OwnsPrograms)):
+    if not isinstance(fun, _WITH_ATTRIBUTES):
         return _by_object.setdefault(fun, {})
     attributes = vars(fun)
     found = attributes.get(_ATTRIBUTE)
@@ -89,3 +90,34 @@ def caches_of(fun: Any, options: Options) -> Pair:
         for cache in pair:
             all_caches.add(cache)
     return found
+
+
+_BODIES = object()
+
+
+def bodies_of(fun: Any, create: bool = True) -> Cache | None:
+    """Return the cache of the programs of ``fun`` as the body of a loop or as a branch.
+
+    Args:
+      fun: a function, or an object that is called.
+      create: whether to make a cache for a function that has none.
+
+    Returns:
+      The cache. None if there is none, or there can be none: an object that is compared by its value may change, and a
+      bound method is a new object at each access.
+    """
+    if not isinstance(fun, _WITH_ATTRIBUTES):
+        if type(fun).__hash__ is not object.__hash__:
+            return None
+    elif not create and _ATTRIBUTE not in vars(fun):
+        return None
+    try:
+        with _adding:
+            pairs = _caches_by_options(fun)
+            found = pairs.get(_BODIES)
+            if found is None and create:
+                found = pairs[_BODIES] = Cache(), Cache()
+                all_caches.add(found[1])
+    except TypeError:  # no weak references to the object
+        return None
+    return None if found is None else found[1]

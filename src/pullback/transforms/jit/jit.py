@@ -180,7 +180,7 @@ class JitFunction(_Function, Generic[P, R]):
             entry = self._compiled.get(key)
             if entry is None:
                 traced = self._trace(call, list(map(aval_of, signatures)))
-                if has_user_types(traced.out_avals):
+                if has_user_types(traced.out_avals) or (traced.refs is not None and traced.refs.of_user_types()):
                     return self._within(call, leaves, args, kwargs)
                 if traced.refs is not None:
                     signatures += map(signature_of, traced.refs.contents())

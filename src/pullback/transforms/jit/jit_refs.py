@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.refs import RefCell
+from pullback.core.user_types import has_user_types
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.traces.refs import Scope, check_aliases, contents, write_all
 
@@ -42,6 +43,10 @@ class UsedRefs:
         True if all references that the function closes over were made outside of transformations, and so remain valid.
         """
         return all(ref.home is None for ref in self.closed_over)
+
+    def of_user_types(self) -> bool:
+        """Whether the content of a reference that the function closes over is a value of a user's type."""
+        return has_user_types([ref.inner for ref in self.closed_over])
 
     def check(self, own: Sequence[RefCell]) -> None:
         """Raise if the function closes over one of ``own``, the references among its arguments."""

@@ -117,7 +117,7 @@ def type_of(x: Any) -> Any:
 
     >>> from pullback.compat.extras.experimental.hijax import type_of
     >>> type_of(1.0)
-    ShapedArray(f32[], weak_type=True)
+    ShapedArray(float32[], weak_type=True)
     """
     return typeof(x)
 
