@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback.numpy as jnp
-from pullback import checking_leaks, clear_caches, config, enable_x64, freeze, grad, jit, lax, new_ref, vmap  # noqa: F401
+from pullback import clear_caches, enable_x64, freeze, grad, jit, lax, new_ref, vmap
 from pullback.control.kept_bodies import bound_by
 from pullback.core.errors import RefError
 
@@ -19,7 +19,7 @@ XS = jnp.arange(1.0, 4.0)
 
 
 class Count:
-    """A function of a carry that counts how often it runs."""
+    """How often a function was traced."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -102,12 +102,12 @@ def test_other_types_trees_and_switches_are_traced() -> None:
     lax.scan(step, jnp.float32(1), XS, reverse=True)
     lax.scan(step, jnp.float32(1), XS[:2])
     assert count.times == 3
-    with config.numpy_rank_promotion_context("raise") if hasattr(config, "numpy_rank_promotion_context") else enable_x64():
+    with enable_x64():
         lax.scan(step, jnp.float32(1), XS)
     assert count.times == 4
 
 
-# What has changed since ------------------------------------------------------------------------------------------------
+# What has changed since -----------------------------------------------------------------------------------------------
 
 factor: Any = 1.0
 factors = {"a": [1.0]}
@@ -153,7 +153,9 @@ def test_an_array_of_numpy_that_changes_in_place() -> None:
         assert total(step) == 24.0
 
 
-@given(st.lists(st.tuples(st.sampled_from(["cell", "list", "dict", "default", "attribute", "inner"]), st.integers(-3, 3))))
+@given(
+    st.lists(st.tuples(st.sampled_from(["cell", "list", "dict", "default", "attribute", "inner"]), st.integers(-3, 3)))
+)
 def test_what_a_body_reads_is_never_stale(changes: list[tuple[str, int]]) -> None:
     cell, items, table = 1, [1], {"k": 1}
 
@@ -257,7 +259,7 @@ def test_a_reference_of_a_transformation_is_not_kept() -> None:
         assert float(grad(f)(y)) == float(jit(grad(f))(y)) == 2 * (y + 6)
 
 
-# How long ---------------------------------------------------------------------------------------------------------------
+# How long -------------------------------------------------------------------------------------------------------------
 
 
 def test_programs_end_with_their_functions() -> None:

@@ -67,7 +67,7 @@ def kept(function: Any, key: Any) -> Kept | None:
     if found is None:
         return None
     bound = bound_by(function)
-    if bound is None or len(bound) != len(found.bound) or any(a is not b for a, b in zip(bound, found.bound)):  # noqa: B905
+    if bound is None or len(bound) != len(found.bound) or any(a is not b for a, b in zip(bound, found.bound)):
         return None
     return found
 

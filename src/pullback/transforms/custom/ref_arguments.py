@@ -32,7 +32,9 @@ def with_contents(
     Returns:
       The call, and the other references, which the rules get themselves; None if there are no others.
     """
-    own = {i: ref for i, ref in refs.items() if isinstance(ref.content, Tracer) and type(ref.content) is not StageTracer}
+    own = {
+        i: ref for i, ref in refs.items() if isinstance(ref.content, Tracer) and type(ref.content) is not StageTracer
+    }
     if not own:
         return application, refs
     for i, ref in own.items():

@@ -451,9 +451,10 @@ def _is_whole(ref: Ref, idx: Any) -> bool:
     if not isinstance(ref.inner, HiType):
         return False
     shape, slices = ref.inner.shape or (), idx if isinstance(idx, tuple) else (idx,)
-    if len(slices) == len(shape) and all(isinstance(s, slice) for s in slices):
-        if all(range(n)[s] == range(n) for n, s in zip(shape, slices, strict=True)):
-            return True
+    if len(slices) == len(shape) and all(
+        isinstance(s, slice) and range(n)[s] == range(n) for n, s in zip(shape, slices)
+    ):
+        return True
     raise RefIndexError(
         f"{ref.described()} is read and written as a whole, by ref[...], since its value is of a user's type, but the "
         f"index is {idx!r}"
