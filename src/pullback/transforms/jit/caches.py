@@ -92,7 +92,24 @@ def caches_of(fun: Any, options: Options) -> Pair:
     return found
 
 
-_BODIES = object()
+class _Bodies(Cache):
+    """The programs of a function as the body of a loop or as a branch, stored as an attribute of the function.
+
+    Attributes:
+      owner: a weak reference to the function, as of :class:`_FunctionCaches`.
+    """
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any = None) -> None:
+        self.owner = owner and weakref.ref(owner)
+
+    def __reduce__(self) -> Any:
+        return _Bodies, ()
+
+
+_BODIES = "__pullback_bodies__"
+_bodies_by_object: weakref.WeakKeyDictionary[Any, _Bodies] = weakref.WeakKeyDictionary()
 
 
 def bodies_of(fun: Any, create: bool = True) -> Cache | None:
@@ -106,18 +123,24 @@ def bodies_of(fun: Any, create: bool = True) -> Cache | None:
       The cache. None if there is none, or there can be none: an object that is compared by its value may change, and a
       bound method is a new object at each access.
     """
-    if not isinstance(fun, _WITH_ATTRIBUTES):
-        if type(fun).__hash__ is not object.__hash__:
-            return None
-    elif not create and _ATTRIBUTE not in vars(fun):
+    if isinstance(fun, _WITH_ATTRIBUTES):
+        attributes = vars(fun)
+        found = attributes.get(_BODIES)
+        if found is not None and found.owner is not None and found.owner() is fun:
+            return found  # type: ignore[no-any-return]
+        if create:
+            found = attributes[_BODIES] = _Bodies(fun)
+            all_caches.add(found)
+            return found
+        return None
+    if type(fun).__hash__ is not object.__hash__:
         return None
     try:
         with _adding:
-            pairs = _caches_by_options(fun)
-            found = pairs.get(_BODIES)
+            found = _bodies_by_object.get(fun)
             if found is None and create:
-                found = pairs[_BODIES] = Cache(), Cache()
-                all_caches.add(found[1])
+                found = _bodies_by_object[fun] = _Bodies()
+                all_caches.add(found)
     except TypeError:  # no weak references to the object
         return None
-    return None if found is None else found[1]
+    return found
