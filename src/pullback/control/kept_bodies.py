@@ -18,11 +18,11 @@ import numpy as np
 from pullback.core.array import ArrayImpl
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr
-from pullback.core.refs import RefCell
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import state
 from pullback.core.types import ShapedArray
 from pullback.transforms.jit.caches import bodies_of
+from pullback.transforms.traces.refs import Ref
 
 _MOST = 256
 """The largest number of objects that a function may read for its program to be kept: they are compared in each call."""
@@ -45,8 +45,8 @@ class Kept(NamedTuple):
     bound: tuple[Any, ...]
     program: ClosedJaxpr
     consts: Sequence[Any]
-    read: Sequence[RefCell]
-    written: Sequence[RefCell]
+    read: Sequence[Ref]
+    written: Sequence[Ref]
     out_tree: Any
 
 
@@ -73,8 +73,8 @@ def kept(function: Any, key: Any) -> Kept | None:
 
 
 def keep(
-    function: Any, key: Any, program: ClosedJaxpr, consts: Sequence[Any], read: Sequence[RefCell],
-    written: Sequence[RefCell], out_tree: Any,
+    function: Any, key: Any, program: ClosedJaxpr, consts: Sequence[Any], read: Sequence[Ref],
+    written: Sequence[Ref], out_tree: Any,
 ) -> None:  # fmt: skip
     """Keep the program of a function, unless it depends on what may change unseen. See :class:`Kept`.
 

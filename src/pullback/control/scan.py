@@ -79,6 +79,8 @@ def scan(
 
     The size of the compiled program does not depend on the number of steps. Also in eager mode a loop of more than a
     few operations runs as a compiled program, which is cached; under ``disable_jit`` it is a loop in Python.
+    ``f`` is traced once for its types, and again if a variable that it closes over, or a global, was bound anew: its
+    ``print`` and other effects of Python occur while it is traced, as under ``jit``.
 
     Args:
       f: the step, ``f(carry, x) -> (carry, y)``; the new carry has the same tree, shapes and dtypes as the old one.

@@ -133,7 +133,7 @@ def bodies_of(fun: Any, create: bool = True) -> Cache | None:
             all_caches.add(found)
             return found
         return None
-    if type(fun).__hash__ is not object.__hash__:
+    if getattr(type(fun), "__hash__", None) is not object.__hash__:
         return None
     try:
         with _adding:

@@ -66,17 +66,17 @@ class Ref(RefCell):
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return self.inner.shape
+        return self.inner.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
-        return self.inner.dtype
+        return self.inner.dtype  # type: ignore[no-any-return]
 
     @property
     def weak_type(self) -> bool:
         """Whether the dtype of the content is weak, and gives way to the dtypes of other operands."""
-        return self.inner.weak_type
+        return self.inner.weak_type  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -86,7 +86,7 @@ class Ref(RefCell):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self.inner.size
+        return self.inner.size  # type: ignore[no-any-return]
 
     @property
     def sharding(self) -> Any:
@@ -150,7 +150,7 @@ class Ref(RefCell):
     def __len__(self) -> int:
         if not self.inner.shape:
             raise TypeError("a scalar reference has no length")
-        return self.inner.shape[0]
+        return self.inner.shape[0]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Any]:
         return iter([get(self, i) for i in range(len(self))])
