@@ -312,7 +312,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "one type in the place of a list": (
         lambda: jit(defined(True, abstract_eval=lambda x: x))(W),
-        r"must return a list of ShapedArray, one for each result, but returned ShapedArray\(f32\[3\]\)",
+        r"must return a list of ShapedArray, one for each result, but returned ShapedArray\(float32\[3\]\)",
     ),
     "no pair": (
         lambda: jvp(defined(jvp=lambda xs, ts: ts[0]), (W,), (W,)),

@@ -30,7 +30,7 @@ ROWS = of((8, 2), "x")
 def test_types_as_text() -> None:
     seen = []
     eval_shape(lambda x: seen.append((str(x.aval), x.aval.str_short())), X)
-    assert seen == [("f32[8@x,2@y]", "float32[8@x,2@y]")]
+    assert seen == [("float32[8@x,2@y]", "float32[8@x,2@y]")]
     assert str(pullback.typeof(of((8,), ("x", "y")))) == "float32[8@(x,y)]"
 
 
