@@ -137,7 +137,7 @@ def test_a_global_that_is_bound_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_array_of_numpy_that_changes_in_place() -> None:
-    weights = np.float32([1.0, 2.0])
+    weights = np.array([1.0, 2.0], np.float32)
     held = [weights]
 
     def directly(carry: Any, x: Any) -> Any:
@@ -224,7 +224,7 @@ def test_traced_values_are_not_kept() -> None:
         assert float(grad(f)(y)) == 12 * y
         assert float(jit(f)(y)) == 6 * y**2
         assert float(jit(grad(grad(f)))(y)) == 12.0
-        np.testing.assert_array_equal(vmap(grad(f))(jnp.float32([y, 1])), [12 * y, 12])
+        np.testing.assert_array_equal(vmap(grad(f))(jnp.array([y, 1.0])), [12 * y, 12])
 
 
 def test_references_are_read_and_written_in_each_call() -> None:
