@@ -91,7 +91,7 @@ def test_explicit_axes_within_automatic_ones() -> None:
 
     with pullback.set_mesh(auto):
         out = jit(explicit_axes(f, in_sharding=P("x")))(NUMBERS)
-    assert seen == ["f32[8@x,4]"]
+    assert seen == ["float32[8@x,4]"]
     assert np.array_equal(out, NUMBERS * 2)
 
 
@@ -108,7 +108,7 @@ def test_shards_along_some_of_the_axes() -> None:
         out = g(x)
         assert str(pullback.typeof(out)) == "float32[8@x,4@y]"
         np.testing.assert_allclose(out, 8 * np.sin(NUMBERS), rtol=1e-5, atol=1e-5)
-    assert set(seen) == {"f32[2,4@y]{V:x}"}
+    assert set(seen) == {"float32[2,4@y]{V:x}"}
     total = jit(
         pullback.shard_map(lambda s: lax.psum(s, "x"), mesh=MESH, in_specs=P("x"), out_specs=P(), axis_names={"x"})
     )
