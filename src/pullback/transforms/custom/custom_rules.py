@@ -288,8 +288,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             arrays = to_arrays(leaves, self._transformation, self.fun, others)
             application = RuleAdapter(self, nondiff, in_tree)
             if refs:
-                application, refs = with_contents(application, refs, arrays)
-            application.opaque = refs
+                application, application.opaque = with_contents(application, refs, arrays)
             if config.check_custom_rules and checker is not None:
                 checker(self, args)
             if state.trace.is_bottom:
@@ -304,7 +303,8 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
                 call.rules = (self, nondiff, in_tree)
                 if refs:  # calls with references are not interchangeable
                     call.rules = None
-                    _say_that_rules_take_references()
+                    if any(ref.home is not state.trace or ref.is_argument for ref in refs.values()):
+                        _say_that_rules_take_references()
                 outs = explained(self.fun, call_p.bind, *arrays, call=call)
             if application.out_tree is None:
                 return outs[0]  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
 """References as arguments of functions with derivative rules.
 
-A rule usually gets the reference itself, and may write to it when the backward pass runs. If the content of a reference
-is being differentiated, the content is an operand of the call instead: the function gets a reference to it, from which
-it reads, and the backward rule returns its cotangent.
+A rule gets the reference itself if its content is concrete, and may write to it when the backward pass runs. A content
+that is traced, and may be differentiated, is an operand of the call: the function gets a reference to it, from which it
+reads, and the backward rule returns its cotangent. A reference among the residuals is again the caller's.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.custom.rule_adapter import CustomVJPPrimal, RuleAdapter
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.traces.refs import Ref, argument_ref, content_of
-from pullback.transforms.traces.stage import StageTracer
 
 
 def with_contents(
     application: RuleAdapter, refs: dict[int, Any], arrays: list[Any]
 ) -> tuple[RuleAdapter, dict[int, Any] | None]:
-    """Make the contents of differentiated references operands of a call.
+    """Make the traced contents of references operands of a call.
 
     Args:
       application: the call.
@@ -32,9 +31,7 @@ def with_contents(
     Returns:
       The call, and the other references, which the rules get themselves; None if there are no others.
     """
-    own = {
-        i: ref for i, ref in refs.items() if isinstance(ref.content, Tracer) and type(ref.content) is not StageTracer
-    }
+    own = {i: ref for i, ref in refs.items() if isinstance(ref.content, Tracer)}
     if not own:
         return application, refs
     for i, ref in own.items():
