@@ -103,3 +103,21 @@ def test_writes_are_refused() -> None:
     f.defvjp(lambda ref: (f(ref), None), lambda _, ct: (ct,))
     with pytest.raises(errors.RefError, match="has derivative rules and writes to a reference"):
         grad(lambda x: f(new_ref(x)))(1.0)
+
+
+def test_a_rule_may_call_the_compiled_function() -> None:
+    def f(ref: Any) -> Any:
+        return 2 * ref[...]
+
+    rules = custom_vjp(f)
+    compiled = jit(rules)
+    rules.defvjp(lambda ref: (compiled(ref), None), lambda _, ct: (20 * ct,))
+    assert float(compiled(new_ref(3.0))) == 6.0
+    assert float(grad(lambda x: compiled(new_ref(x)))(3.0)) == 20.0
+
+
+def test_a_compiled_function_leaves_what_it_only_reads() -> None:
+    ref = new_ref(jnp.ones(2))
+    before = ref[...]
+    jit(lambda ref: ref[...] + 1)(ref)
+    assert ref[...] is before

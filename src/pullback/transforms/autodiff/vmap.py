@@ -386,8 +386,8 @@ def _check_unmapped(
             path, _ = tree.leaves_with_path(flat.result(range(flat.count)))[i]
             raise BatchAxisError(
                 f"vmap of {name_of(fun)}: at vmap out_axes{tree.keystr(path)}, got axis spec None but output was "
-                f"batched on axis {dim}: out_axes is None for a result that depends on the mapped arguments; pass the position "
-                "of its mapped axis"
+                f"batched on axis {dim}: out_axes is None for a result that depends on the mapped arguments; pass "
+                "the position of its mapped axis"
             )
 
 

@@ -397,7 +397,10 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
     refs = None
     if call.refs or scope.touched or scope.in_rules:
-        refs = UsedRefs(fun, scope, len(avals), flat.out_structure.num_leaves)
+        count = flat.out_structure.num_leaves
+        ends = closed.jaxpr.outvars[count : count + len(call.refs)]
+        own_written = [v is not closed.jaxpr.invars[i] for i, v in zip(call.refs, ends, strict=True)]
+        refs = UsedRefs(fun, scope, len(avals), count, own_written)
         refs.check(list(call.refs.values()))
     return Traced(closed, flat.out_structure, captured, refs=refs)
 
