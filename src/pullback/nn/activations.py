@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.numpy.declare import quickly
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
@@ -84,8 +87,14 @@ def relu(x: ArrayLike) -> Array:
     >>> print(nn.relu(jnp.array([-1.0, 0.0, 2.0])))
     [0. 0. 2.]
     """
+    if (quick := quickly(_host_relu, x)) is not None:
+        return quick
     x = _weak_numbers("relu", x)
     return ops.where(pnp.less_equal(x, 0) if dtypes.is_complex(x.dtype) else ops.le_p.bind(x, 0), 0, x)
+
+
+def _host_relu(x: Any) -> Any:
+    return np.maximum(x, 0) + 0  # the sum has no -0.0
 
 
 def relu6(x: ArrayLike) -> Array:
@@ -126,7 +135,13 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     >>> print(nn.leaky_relu(jnp.array([-2.0, 3.0])))
     [-0.02  3.  ]
     """
+    if type(negative_slope) is float and (quick := quickly(_host_leaky_relu, x, negative_slope)) is not None:
+        return quick
     return pnp.where(pnp.greater_equal(x, 0), x, pnp.multiply(negative_slope, x))
+
+
+def _host_leaky_relu(x: Any, slope: float) -> Any:
+    return np.where(x >= 0, x, x * slope)[()]
 
 
 def hard_tanh(x: ArrayLike) -> Array:
@@ -466,8 +481,14 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> print(nn.elu(jnp.array([-1000.0, 2.0])))
     [-1.  2.]
     """
+    if type(alpha) is float and (quick := quickly(_host_elu, x, alpha)) is not None:
+        return quick
     positive = pnp.greater(x, 0)
     return pnp.where(positive, x, pnp.multiply(alpha, pnp.expm1(pnp.where(positive, 0.0, x))))
+
+
+def _host_elu(x: Any, alpha: float) -> Any:
+    return np.where(x > 0, x, alpha * np.expm1(np.where(x > 0, x.dtype.type(0), x)))[()]
 
 
 @named

@@ -109,7 +109,7 @@ def _fetched(*operands: Any) -> bool:
 
 
 def _of_large(primitive: Primitive | None, *operands: Any) -> Any:
-    """Return the pending result of an operation on arrays of floats that NumPy refused, and Python's numbers.
+    """Return the pending result of an operation on arrays of numbers that NumPy refused, and Python's numbers.
 
     Return None if dispatch has to decide how to compute it.
 
@@ -119,13 +119,22 @@ def _of_large(primitive: Primitive | None, *operands: Any) -> Any:
     """
     if primitive is None or not config.eager_fusion:
         return None
+    are_integers = has_float = False
     for x in operands:
         if type(x) is ArrayImpl:
             held = x._host_value
-            if held.dtype not in _FLOATS or (type(held) is Absent and held.pending is None):
+            if type(held) is Absent and held.pending is None:
                 return None
-        elif type(x) is not float and type(x) is not int:
+            if held.dtype not in _FLOATS:
+                if held.dtype not in _INTEGERS:
+                    return None
+                are_integers = True
+        elif type(x) is float:
+            has_float = True
+        elif type(x) is not int:
             return None
+    if are_integers and (has_float or primitive is ops.div_p):  # the result is of floats
+        return None
     return pending.deferred(primitive, operands, {})
 
 

@@ -461,26 +461,16 @@ class Plan:
         Raises:
           MemoryError: there is no memory for the blocks.
         """
-        slots = self.slots.copy()
-        for slot, index, view in self.arrays:
-            x = operands[index]
-            if view is not None:
-                part, size = view
-                if self.order is not None:
-                    x = x.reshape((1,) * (len(self.order) - x.ndim) + x.shape).transpose(self.order)
-                x = (x if part is None else x[part]).reshape(size)
-            slots[slot] = x
-        for slot, index, dtype in self.numbers:
-            slots[slot] = np.array(operands[index], dtype, ndmin=len(self.shape))
-        for slot, out in zip(self.outs, outs, strict=True):
-            slots[slot] = out
-        reduced = None
-        if self.pieces is not None:
-            slot, dtype, shape, axis, piece = self.pieces
-            reduced = np.empty(shape, dtype)
-            slots[slot] = (reduced, axis, piece) if piece else reduced
-        loops.run(self.shape, slots, self.steps, self.block, self.helpers)
-        return reduced
+        assert loops is not None
+        return loops.run_plan(self, operands, outs)
+
+
+def viewed(plan: Plan, x: Any, view: View) -> Any:
+    """Return an operand as an array of the axes of a plan."""
+    part, size = view
+    if plan.order is not None:
+        x = x.reshape((1,) * (len(plan.order) - x.ndim) + x.shape).transpose(plan.order)
+    return (x if part is None else x[part]).reshape(size)
 
 
 def planned(

@@ -270,8 +270,10 @@ def round_(x: Any) -> Any:
     return np.rint(x)
 
 
+mul = operator.mul if own.loops is None else own.loops.product
+"""Products: many complex numbers are multiplied by the module in C, which rounds each in the same way."""
 UFUNCS: dict[Any, np.ufunc] = {
-    operator.neg: np.negative, operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply,
+    operator.neg: np.negative, operator.add: np.add, operator.sub: np.subtract, mul: np.multiply,
     operator.eq: np.equal, operator.ne: np.not_equal, operator.lt: np.less, operator.le: np.less_equal,
     operator.gt: np.greater, operator.ge: np.greater_equal, operator.and_: np.bitwise_and, operator.or_: np.bitwise_or,
     operator.xor: np.bitwise_xor, operator.invert: np.invert,
