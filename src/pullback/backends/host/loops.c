@@ -276,15 +276,21 @@ INLINE uint16_t bfloat16_of(uint32_t bits) {
 UNARY(bfloat16_from_f, bits_f, uint16_t, bfloat16_of(x))
 UNARY(f_from_bfloat16, uint16_t, bits_f, (uint32_t)x << 16)
 
-/* Products of complex numbers. Both components are rounded as is written, whatever the processor has. */
+/* Products of complex numbers. Both components are rounded as is written, whatever the processor has: they are computed
+   apart, for GNU's compiler makes one instruction of a difference and a sum of products side by side, which rounds less. */
+enum { COMPLEX_AT_ONCE = 64 };
 #define COMPLEX_PRODUCT(name, type)                                                                         \
     WIDE static void name(char **args, npy_intp const *count, npy_intp const *strides, void *data) {        \
         const type *p = (const type *)args[0], *q = (const type *)args[1];                                  \
-        type *out = (type *)args[2];                                                                        \
-        EACH(i, *count) {                                                                                   \
-            const type a = p[2 * i], b = p[2 * i + 1], c = q[2 * i], d = q[2 * i + 1];                      \
-            out[2 * i] = a * c - b * d;                                                                     \
-            out[2 * i + 1] = a * d + b * c;                                                                 \
+        type *out = (type *)args[2], a[COMPLEX_AT_ONCE], b[COMPLEX_AT_ONCE], c[COMPLEX_AT_ONCE], d[COMPLEX_AT_ONCE]; \
+        type real[COMPLEX_AT_ONCE], imaginary[COMPLEX_AT_ONCE];                                             \
+        for (npy_intp first = 0; first < *count; first += COMPLEX_AT_ONCE) {                                \
+            const npy_intp n = *count - first < COMPLEX_AT_ONCE ? *count - first : COMPLEX_AT_ONCE;         \
+            EACH(i, n) { a[i] = p[2 * (first + i)]; b[i] = p[2 * (first + i) + 1]; }                        \
+            EACH(i, n) { c[i] = q[2 * (first + i)]; d[i] = q[2 * (first + i) + 1]; }                        \
+            EACH(i, n) real[i] = a[i] * c[i] - b[i] * d[i];                                                 \
+            EACH(i, n) imaginary[i] = a[i] * d[i] + b[i] * c[i];                                            \
+            EACH(i, n) { out[2 * (first + i)] = real[i]; out[2 * (first + i) + 1] = imaginary[i]; }         \
         }                                                                                                   \
     }
 COMPLEX_PRODUCT(product_cf, float)
