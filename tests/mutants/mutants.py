@@ -676,6 +676,13 @@ MUTANTS = (
         ["tests/backends/host/test_pending.py::test_expressions_are_bounded_in_the_bytes_that_they_keep"],
     ),
     Mutant(
+        "results of arrays in another order are in row-major order",
+        "backends/host/pending.py",
+        "out._value.transpose(inverse)",
+        "np.ascontiguousarray(out._value.transpose(inverse))",
+        ["tests/backends/host/test_pending.py::test_operations_on_arrays_in_another_order"],
+    ),
+    Mutant(
         "softmax along any axis takes rows",
         "backends/host/native.py",
         "    is_last = bool(axes) and axes == tuple(range(first, len(shape)))",
