@@ -414,6 +414,7 @@ static const Named OWN_LOOPS[] = {
     {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
     {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
+    {"gammainc f", gammainc_f},
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
@@ -596,6 +597,8 @@ static void share(Job *job) {
 #include "moves.h"
 #include "windows.h"
 #include "picks.h"
+#include "convolve.h"
+#include "fourier.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -1098,7 +1101,10 @@ static PyMethodDef METHODS[] = {
     {"move", move, METH_VARARGS, move_doc},
     {"windows", windows, METH_VARARGS, windows_doc},
     {"pick", pick, METH_VARARGS, pick_doc},
+    {"add_at", add_at, METH_VARARGS, add_at_doc},
     {"count", count, METH_VARARGS, count_doc},
+    {"convolve", convolve, METH_VARARGS, convolve_doc},
+    {"turn", turn, METH_VARARGS, turn_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

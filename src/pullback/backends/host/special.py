@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import native, own, rules
+from pullback.backends.host.parallel import cores
 
 _single = np.dtype(np.float32)
 
@@ -59,3 +60,23 @@ _zeta = rules.special("zeta")
 trigamma = by_loop(lambda x: _zeta(2.0, x), "trigamma")
 logistic = by_loop(rules.logistic, "logistic")
 logistic_slope = by_loop(rules.logistic_slope, "logistic_slope")
+
+_gammainc = rules.special("gammainc")
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The regularized lower incomplete gamma function: many numbers by a loop, and those that it leaves by SciPy's."""
+    largest = a if np.ndim(a) > np.ndim(x) else x
+    if native.loops is None or getattr(largest, "size", 0) < own.MANY or largest.dtype != _single:
+        return _gammainc(a, x)
+    a, x = (np.asarray(v, _single, order="C") for v in (a, x))
+    out = own.apply("gammainc f", _single, a, x, helpers=min(cores() - 1, largest.size // _SHARE))
+    if out is None:
+        return _gammainc(a, x)
+    left = np.isnan(out)
+    if left.any():
+        out[left] = _gammainc(*(v[left] if v.ndim else np.full(np.count_nonzero(left), v) for v in (a, x)))
+    return out
+
+
+_SHARE = 1 << 12  # The numbers that are worth a thread.

@@ -11,10 +11,9 @@ import numpy as np
 
 from pullback.backends.host import alone, blas
 from pullback.core import dtypes
-from pullback.core.elsewhere import is_here
 from pullback.core.errors import ShapeError
-from pullback.core.linear import LinearTracer, LinearVar
-from pullback.core.trace import Primitive, state
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.core.zeros import instantiate
@@ -30,6 +29,7 @@ from pullback.primitives.linalg.decompositions import (
     check_matrices,
     columns_from,
     completed,
+    is_differentiated_now,
     join_columns,
     on_diagonal,
     one_by_one,
@@ -174,8 +174,7 @@ def _differential(q: Any, r: Any, t: Any) -> list[Any]:
 
 def _is_one_eager_matrix(q: Any, r: Any, t: Any) -> bool:
     """Whether a derivative of one real matrix, not wide, is computed now by NumPy, and so in one operation."""
-    quick = state.trace.quick and is_here(q) and is_here(r) and (is_here(t) or type(t) is LinearTracer)
-    return quick and len(t.shape) == 2 and q.shape == t.shape and q.dtype == t.aval.dtype and t.aval.dtype.char in "fd"
+    return len(t.shape) == 2 and q.shape == t.shape and is_differentiated_now(t, q, r)
 
 
 qr_differential_p = Primitive("qr_differential", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
@@ -202,6 +201,9 @@ def _over(x: Any, r: Any, transpose: bool) -> Any:
     if len(x) == len(r) and r[-1, -1] == 0:
         r = r.copy()
         r[-1, -1] = 1
+    found = alone.over_triangle(x, r, transpose)
+    if found is not None:
+        return found
     solve = triangular_solve_p.host_rule
     assert solve is not None
     return solve(r, x, left_side=False, lower=False, transpose_a=transpose, conjugate_a=False, unit_diagonal=False)
