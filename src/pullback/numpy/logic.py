@@ -11,6 +11,7 @@ from typing import Any, cast, overload
 
 import numpy as np
 
+from pullback.backends.host import rules
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype
 from pullback.core.arguments import flag
@@ -627,10 +628,12 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     >>> print(jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1))
     [0.  0.5 1. ]
     """
-    out = operand("clip", arr)
-    are_floats = type(out) is ArrayImpl and out.dtype in declare.REAL and type(min) is float and type(max) is float
+    are_floats = type(min) is float and type(max) is float and type(arr) is ArrayImpl and arr.dtype in declare.REAL
     if are_floats and state.trace.quick:
-        return ops.clamp_p.bind(min, out, max)  # type: ignore[no-any-return]
+        if (quick := declare.quickly(_host_clip, arr, min, max)) is not None:
+            return quick
+        return ops.clamp_p.bind(min, arr, max)  # type: ignore[no-any-return]
+    out = operand("clip", arr)
     if dtypes.is_complex(out.dtype):
         raise DtypeValueError("clip takes real numbers, because complex numbers have no order")
     for bound, primitive in ((min, ops.max_p), (max, ops.min_p)):
@@ -641,6 +644,12 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
             raise DtypeValueError("clip takes real numbers, because complex numbers have no order")
         out = primitive.bind(a, b)
     return out
+
+
+def _host_clip(x: Any, low: float, high: float) -> Any:
+    if low and high:  # no result depends on the sign of a zero
+        return np.minimum(np.maximum(x, low), high)
+    return rules.clamp(low, x, high)
 
 
 def _within(x: Any, bound: Any) -> Any:

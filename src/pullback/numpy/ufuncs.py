@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import rules
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, ArrayLike, as_array
@@ -31,6 +32,7 @@ from pullback.numpy.promotion import (
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
+from pullback.primitives.declare import in_one
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.remainders import floor_div_p, floor_rem_p, is_above
@@ -182,11 +184,15 @@ def sign(x: ArrayLike, /) -> Array:
     >>> print(jnp.sign(-2.0), jnp.sign(0.0))
     -1.0 0.0
     """
-    if (quick := declare.quickly(np.sign, x)) is not None:  # in NumPy, too, the sign of -0.0 is 0.0
-        return quick
-    x = operand("sign", x)
+    return _sign(x)  # type: ignore[no-any-return]
+
+
+def _sign_by_operations(x: Any) -> Any:
     out = ops.sign(x)
     return ops.where(ops.eq(x, 0), 0, out) if dtypes.is_inexact(x.dtype) else out
+
+
+_sign = in_one("sign", host=rules.sign_of_numbers, otherwise=_sign_by_operations, operand=partial(operand, "sign"))
 
 
 def square(x: ArrayLike, /) -> Array:

@@ -1071,6 +1071,10 @@ static PyObject *product_of(PyObject *module, PyObject *const *args, Py_ssize_t 
 /* Python's operators, which refuse such arrays. */
 #define OPERATOR(name, result)                                                                              \
     static PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count) {                      \
+        if (count == 2 && python.array && (Py_TYPE(args[0]) == python.absent || Py_TYPE(args[1]) == python.absent)) { \
+            PyErr_SetNone(PyExc_TypeError); /* nobody reads what it says */                                  \
+            return NULL;                                                                                    \
+        }                                                                                                   \
         if (count != 2 || is_spread(args[0], args[1]))                                                      \
             return PyErr_Format(PyExc_TypeError, "expected two values whose result is not large");          \
         return result;                                                                                      \

@@ -263,6 +263,19 @@ def sign(x: Any) -> Any:
     return (np.sign(x).view(bits) | (x.view(bits) & bits.type(1 << 8 * bits.itemsize - 1))).view(x.dtype)
 
 
+def sign_of_numbers(x: Any) -> Any:
+    """-1, 0 or 1: of -0.0, too, it is 0.0."""
+    return np.sign(x) if type(x) is not np.ndarray or x.size < _MANY_CHOICES else sign(x) + x.dtype.type(0)
+
+
+def relu(x: Any) -> Any:
+    return np.maximum(x, 0) + x.dtype.type(0)  # the sum has no -0.0
+
+
+def leaky_relu(x: Any, *, slope: float) -> Any:
+    return np.where(x >= 0, x, x * slope)[()]
+
+
 def round_(x: Any) -> Any:
     """Round to the nearest integer, halves to even; raise TypeError for complex numbers."""
     if _is_complex(x):
