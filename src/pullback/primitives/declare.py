@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.array import SCALARS, Absent, ArrayImpl, shape_of
 from pullback.core.elsewhere import is_here
+from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import Primitive, RuleKind, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -193,7 +194,12 @@ def in_one(
     p.abstract_eval(lambda x, **params: ShapedArray(x.shape, x.dtype))
 
     def function(x: Any, **params: Any) -> Any:
-        if type(x) is ArrayImpl and x._host_value.dtype in _FLOATS and state.trace.quick:
+        if type(x) is ArrayImpl and state.trace.quick and (value := x._host_value).dtype in _FLOATS:
+            if type(value) is not Absent:
+                try:
+                    return ArrayImpl(state.silently(host, value, **params), x.weak_type)
+                except NUMPY_REFUSES:  # dispatch explains it, or computes within a host rule
+                    pass
             return p.bind(x, **params)
         return otherwise(x if operand is None else operand(x), **params)
 

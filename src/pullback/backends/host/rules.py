@@ -269,7 +269,7 @@ def sign_of_numbers(x: Any) -> Any:
 
 
 def relu(x: Any) -> Any:
-    return np.maximum(x, 0) + x.dtype.type(0)  # the sum has no -0.0
+    return np.maximum(x, 0) + 0  # the sum has no -0.0
 
 
 def leaky_relu(x: Any, *, slope: float) -> Any:
