@@ -133,7 +133,7 @@ def _of_large(primitive: Primitive | None, *operands: Any) -> Any:
             has_float = True
         elif type(x) is not int:
             return None
-    if are_integers and (has_float or primitive is ops.div_p):  # the result is of floats
+    if are_integers and (has_float or not _ON_INTEGERS.get(primitive)):  # the result is of floats
         return None
     return pending.deferred(primitive, operands, {})
 
@@ -335,6 +335,8 @@ _OF_FLOATS: dict[str, Primitive] = {
     "__add__": ops.add_p, "__sub__": ops.sub_p, "__mul__": ops.mul_p, "__truediv__": ops.div_p, "__eq__": ops.eq_p,
     "__ne__": ops.ne_p, "__lt__": ops.lt_p, "__le__": ops.le_p, "__gt__": ops.gt_p, "__ge__": ops.ge_p,
 }  # fmt: skip
+_ON_INTEGERS = {primitive: name != "__truediv__" for name, primitive in _OF_FLOATS.items()}
+"""Whether Python's operator on integers is the operation, which for a quotient rounds it towards zero."""
 _PYTHON: Any = native.loops or operator  # the module's operators refuse small arrays whose result may be pending
 
 
