@@ -10,8 +10,8 @@ from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
 NAMES = (
-    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "convolve",
-    "fourier", "foreign", "runner",
+    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "fourier",
+    "foreign", "runner",
 )  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"
