@@ -74,6 +74,16 @@ def summary(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
+def _again(measured: Mapping[str, Any]) -> str:
+    """What the page says of rows that were measured again; nothing of runs from before that was done."""
+    if "again" not in measured:
+        return ""
+    return (
+        "Compiled rows that took more than 1.1 of JAX's time, or less than 1 / 1.1, were measured again at the end of "
+        f"the run, by\nnew processes, and only that counts: {measured['again']} rows.\n\n"
+    )
+
+
 def write(results: Sequence[Result], measured: Mapping[str, Any]) -> None:
     """Write the page and its chart.
 
@@ -92,9 +102,8 @@ def write(results: Sequence[Result], measured: Mapping[str, Any]) -> None:
         f"lower quartiles of\n{measured['rounds']} turns, fewer where calls are long. The libraries take turns of some "
         "milliseconds, and a turn counts by the\nquickest of its short blocks of calls.\n\n"
         "Where the compiler's optimised program is JAX's, names and the order of operations aside, a compiled row says "
-        "so: its\nratio is that of the calls and of the machine. Compiled rows that took more than 1.1 of JAX's time, "
-        "or less than 1 / 1.1,\nwere measured again at the end of the run, by new processes, and only that counts: "
-        f"{measured.get('again', 0)} rows.\n\n"
+        "so: its\nratio is that of the calls and of the machine.\n\n"
+        f"{_again(measured)}"
         "![Ratios of times by size; left of 1, Pullback is faster](sizes.png)\n\n## Means\n\n"
     )
     means = ["| | at | of | rows | geometric mean | greatest | of other programs |", "|---" * 7 + "|"]

@@ -10,10 +10,9 @@ import numpy as np
 
 from pullback.backends.host import alone, blas
 from pullback.core import dtypes
-from pullback.core.elsewhere import is_here
 from pullback.core.errors import ShapeError
-from pullback.core.linear import LinearTracer, LinearVar
-from pullback.core.trace import Primitive, state
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -33,6 +32,7 @@ from pullback.primitives.linalg.decompositions import (
     hermitian_of_lower,
     inverse_differences,
     inverse_where,
+    is_differentiated_now,
     on_diagonal,
     one_by_one,
     pairs_of_equals,
@@ -119,7 +119,7 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
     if 0 in x.shape:
         return eigh_p.bind(x, vectors=vectors), [ZERO] * (1 + vectors)
     if not vectors:
-        if state.trace.quick and is_here(x) and (is_here(t) or type(t) is LinearTracer) and x.aval.dtype.char in "fd":
+        if is_differentiated_now(t, x):
             w, v = eigh(x)
             return [w], [eigenvalues_differential_p.bind(v, t)]
         w, v = eigenbasis(x)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from pullback.backends.host import alone, blas
 from pullback.core import dtypes
-from pullback.core.elsewhere import is_here
 from pullback.core.errors import ShapeError
-from pullback.core.linear import LinearTracer, LinearVar
-from pullback.core.trace import Primitive, state
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.core.zeros import instantiate
@@ -30,6 +29,7 @@ from pullback.primitives.linalg.decompositions import (
     check_matrices,
     columns_from,
     completed,
+    is_differentiated_now,
     join_columns,
     on_diagonal,
     one_by_one,
@@ -174,8 +174,7 @@ def _differential(q: Any, r: Any, t: Any) -> list[Any]:
 
 def _is_one_eager_matrix(q: Any, r: Any, t: Any) -> bool:
     """Whether a derivative of one real matrix, not wide, is computed now by NumPy, and so in one operation."""
-    quick = state.trace.quick and is_here(q) and is_here(r) and (is_here(t) or type(t) is LinearTracer)
-    return quick and len(t.shape) == 2 and q.shape == t.shape and q.dtype == t.aval.dtype and t.aval.dtype.char in "fd"
+    return len(t.shape) == 2 and q.shape == t.shape and is_differentiated_now(t, q, r)
 
 
 qr_differential_p = Primitive("qr_differential", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
@@ -202,6 +201,9 @@ def _over(x: Any, r: Any, transpose: bool) -> Any:
     if len(x) == len(r) and r[-1, -1] == 0:
         r = r.copy()
         r[-1, -1] = 1
+    found = alone.over_triangle(x, r, transpose)
+    if found is not None:
+        return found
     solve = triangular_solve_p.host_rule
     assert solve is not None
     return solve(r, x, left_side=False, lower=False, transpose_a=transpose, conjugate_a=False, unit_diagonal=False)
@@ -245,12 +247,27 @@ def _pull(q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
     return ops.add_any_p.bind(outside, product(q, inner))
 
 
+_KEPT = 512
+"""Masks of at most so many rows are kept: to make one takes as long as to use it."""
+
+
+def _below_diagonal(n: int) -> Any:
+    """A mask of the elements below the diagonal of an n by n matrix."""
+    return _kept_mask(n) if n <= _KEPT else np.tri(n, k=-1, dtype=bool)
+
+
+@lru_cache(maxsize=8)
+def _kept_mask(n: int) -> Any:
+    return np.tri(n, k=-1, dtype=bool)
+
+
 def _pull_host(q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
-    upper = np.triu(of_r)
+    below = _below_diagonal(len(r))
+    upper = np.where(below, of_r.dtype.type(0), of_r)
     turn = blas.product(r, upper.T)  # minus the adjoint of M
     if of_q is not None:
         turn -= blas.product(of_q.T, q)
-    inner = _over(np.tril(turn - turn.T, -1), r, True)
+    inner = _over(np.where(below, turn - turn.T, turn.dtype.type(0)), r, True)
     inner += upper
     if of_q is None or len(q) == len(r):
         return blas.product(q, inner)
