@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 LOOPS = "src/pullback/backends/host/loops"
 PAIRS = "src/pullback/backends/host/pairs"
 NAMES = (
-    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "convolve",
+    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "each_row",
     "fourier", "foreign", "runner",
 )  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]

@@ -579,7 +579,6 @@ static void share(Job *job) {
 #include "windows.h"
 #include "picks.h"
 #include "each_row.h"
-#include "convolve.h"
 #include "fourier.h"
 #include "foreign.h"
 #include "runner.h"
@@ -1016,7 +1015,6 @@ static PyMethodDef METHODS[] = {
     {"pick", pick, METH_VARARGS, pick_doc},
     {"add_at", add_at, METH_VARARGS, add_at_doc},
     {"count", count, METH_VARARGS, count_doc},
-    {"convolve", convolve, METH_VARARGS, convolve_doc},
     {"turn", turn, METH_VARARGS, turn_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
