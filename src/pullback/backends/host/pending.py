@@ -518,7 +518,9 @@ def _are_passed(steps: list[Step]) -> bool:
     """Whether a reduction of the last of some pending elements keeps none of them: they stay pending."""
     if _is_spread(steps[-1][0]):
         return len(steps) <= MOST_SPREAD and not any(node.operation.is_slow for node, _ in steps)
-    return len(steps) <= MOST_PASSED and not any(node.operation.is_slow or node.passed for node, _ in steps)
+    return len(steps) <= MOST_PASSED and not any(
+        node.operation.is_slow or (node.passed and node.is_needed()) for node, _ in steps
+    )
 
 
 def _is_spread(node: Pending) -> bool:
