@@ -29,7 +29,8 @@ from tests.laws.test_bad_operands import MODULES as OF_ARRAYS
 
 MODULES = [
     *(name for name in OF_ARRAYS if name not in ("test_util", "tree_util")),
-    "image", "nn.initializers", "ops", "scipy.interpolate", "scipy.optimize", "scipy.spatial.transform",
+    "image", "nn.initializers", "ops", "scipy.interpolate", "scipy.optimize", "scipy.spatial",
+    "scipy.spatial.distance", "scipy.spatial.transform",
     *(f"scipy.stats.{m.name}" for m in pkgutil.iter_modules(stats.__path__) if hasattr(stats, m.name)),
 ]  # fmt: skip
 POINTS = (2.3, 0.43)

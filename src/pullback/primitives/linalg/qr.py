@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -247,12 +247,27 @@ def _pull(q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
     return ops.add_any_p.bind(outside, product(q, inner))
 
 
+_KEPT = 512
+"""Masks of at most so many rows are kept: to make one takes as long as to use it."""
+
+
+def _below_diagonal(n: int) -> Any:
+    """A mask of the elements below the diagonal of an n by n matrix."""
+    return _kept_mask(n) if n <= _KEPT else np.tri(n, k=-1, dtype=bool)
+
+
+@lru_cache(maxsize=8)
+def _kept_mask(n: int) -> Any:
+    return np.tri(n, k=-1, dtype=bool)
+
+
 def _pull_host(q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
-    upper = np.triu(of_r)
+    below = _below_diagonal(len(r))
+    upper = np.where(below, of_r.dtype.type(0), of_r)
     turn = blas.product(r, upper.T)  # minus the adjoint of M
     if of_q is not None:
         turn -= blas.product(of_q.T, q)
-    inner = _over(np.tril(turn - turn.T, -1), r, True)
+    inner = _over(np.where(below, turn - turn.T, turn.dtype.type(0)), r, True)
     inner += upper
     if of_q is None or len(q) == len(r):
         return blas.product(q, inner)
