@@ -216,7 +216,8 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
         slope = div(neg(ans), y)
         by_y = mul(ty, slope)
     else:  # the divisor's tangent has fewer elements to divide and to negate
-        by_y = mul(neg(div_p.bind(ty, y)), ans)
+        change = neg(div_p.bind(ty, y))
+        by_y = mul(change, ans)
     return by_y if tx is ZERO else add_any(div(tx, y), by_y)
 
 
