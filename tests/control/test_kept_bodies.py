@@ -227,6 +227,32 @@ def test_traced_values_are_not_kept() -> None:
         np.testing.assert_array_equal(vmap(grad(f))(jnp.array([y, 1.0])), [12 * y, 12])
 
 
+class Holder:
+    """An object whose attributes are not looked into."""
+
+    value: Any = None
+
+
+def test_traced_values_within_objects_are_not_kept() -> None:
+    holder, refs = Holder(), Holder()
+
+    def step(carry: Any, x: Any) -> Any:
+        return carry + holder.value * x, None
+
+    def counting(carry: Any, x: Any) -> Any:
+        refs.value[...] += x
+        return carry, None
+
+    def f(y: Any) -> Any:
+        holder.value, refs.value = y, new_ref(y)
+        lax.scan(counting, None, XS)
+        return lax.scan(step, jnp.float32(0), XS)[0] * y + refs.value[...] ** 2
+
+    for y in (2.0, 3.0):
+        assert float(grad(f)(y)) == float(jit(grad(f))(y)) == 12 * y + 2 * (y + 6)
+        assert float(jit(f)(y)) == float(vmap(f)(jnp.array([y]))[0]) == 6 * y**2 + (y + 6) ** 2
+
+
 def test_references_are_read_and_written_in_each_call() -> None:
     scale, seen = new_ref(2.0), new_ref(0.0)
 

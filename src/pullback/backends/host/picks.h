@@ -18,6 +18,13 @@ INLINE npy_intp position_of(npy_intp k, npy_intp size, int range) {
     return (size_t)k < (size_t)size ? k : -1;
 }
 
+/* Those of a vector whose elements are side by side. */
+#define PICK_RUN(range_)                                                                                    \
+    for (npy_intp r = 0; r < rows; r++) {                                                                   \
+        const npy_intp k = position_of(at[r], size, range_);                                                \
+        is_outside |= k < 0;                                                                                \
+        out[r] = x[k < 0 ? 0 : k];                                                                          \
+    }
 #define PICK(name, type, index)                                                                             \
     static int name(const Pick *p, npy_intp first, npy_intp end) {                                          \
         const npy_intp size = p->size, after = p->after;                                                    \
@@ -29,7 +36,10 @@ INLINE npy_intp position_of(npy_intp k, npy_intp size, int range) {
             const type *x = (const type *)p->from + row / p->count * size * after;                          \
             type *out = (type *)p->to + row * after;                                                        \
             rows = left < end - row ? left : end - row;                                                     \
-            for (npy_intp r = 0; r < rows * after; r += after) {                                            \
+            if (after == 1 && range == AS_THEY_ARE) PICK_RUN(AS_THEY_ARE)                                   \
+            else if (after == 1 && range == WRAPPED) PICK_RUN(WRAPPED)                                      \
+            else if (after == 1) PICK_RUN(CLIPPED)                                                          \
+            else for (npy_intp r = 0; r < rows * after; r += after) {                                       \
                 for (npy_intp i = 0; i < after; i++) {                                                      \
                     const npy_intp k = position_of(at[r + i], size, range);                                 \
                     is_outside |= k < 0;                                                                    \

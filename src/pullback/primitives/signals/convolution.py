@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.backends.host import convolutions as host
 from pullback.core import dtypes
 from pullback.core.arguments import is_listed, quote
 from pullback.core.config import PRECISIONS, config
@@ -24,14 +23,12 @@ from pullback.core.dims import as_size
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
-from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, pad, rev, slice
 from pullback.primitives.arrays.windows import zeros
 from pullback.primitives.checks import VALUE, check_dtype, same_dtype
 from pullback.primitives.declare import jvp_bilinear
-from pullback.primitives.large import compiled
 from pullback.primitives.linalg.contraction import dot_general
 from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.rules import axis_divided, axis_kept
@@ -161,7 +158,7 @@ def padding_pairs(name: str, padding: Any) -> Pairs:
         ) from None
 
 
-conv_general_dilated_p = Primitive("conv_general_dilated", cost=Cost.SPECIAL)
+conv_general_dilated_p = Primitive("conv_general_dilated")
 conv_general_dilated_p.jvp_rule = jvp_bilinear(conv_general_dilated_p)
 
 
@@ -287,35 +284,6 @@ def _check_groups(n: int, c: int, o: int, i: int, features: int, batches: int) -
             f"{name}: a kernel for {i} features does not fit an operand of {c} features in {features} "
             f"group{'s' if features > 1 else ''} of {c // features}"
         )
-
-
-# On the host ------------------------------------------------------------------------------------------------------
-
-
-@conv_general_dilated_p.host
-def _conv_host(lhs: Any, rhs: Any, **params: Any) -> Any:
-    out = None
-    if lhs.dtype == rhs.dtype and lhs.dtype.char in "fd":
-        plan = _on_host(lhs.shape, rhs.shape, *map(params.__getitem__, _OF_PLANS))
-        out = None if plan is None else host.convolved(lhs, rhs, *plan)
-    return compiled(conv_general_dilated_p, None, (lhs, rhs), params) if out is None else out
-
-
-_OF_PLANS = "geometry", "dimension_numbers", "feature_group_count", "batch_group_count"
-
-
-@lru_cache(maxsize=1024)
-def _on_host(
-    lhs: Shape, rhs: Shape, geometry: Geometry, numbers: ConvDimensionNumbers, *groups: int
-) -> tuple[Any, Any] | None:
-    """Return the windows and the orders of axes for ``host.convolved``; None if the compiler convolves."""
-    shape = _result_shape(lhs, rhs, geometry, numbers, groups)  # type: ignore[arg-type]
-    if groups != (1, 1) or any(base != 1 for base in geometry.lhs_dilation):
-        return None
-    (n, c, *space), (o, i, *window), (m, f, *out_space) = numbers
-    ends = zip(out_space, window, geometry.strides, geometry.padding, geometry.rhs_dilation, strict=True)
-    windows = [(shape[a], rhs[k], stride, low, step) for a, k, stride, (low, _), step in ends]
-    return windows, ((n, *space, c), (*window, i, o), (m, *out_space, f))
 
 
 # Transposition -----------------------------------------------------------------------------------------------------

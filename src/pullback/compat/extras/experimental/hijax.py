@@ -3,7 +3,8 @@
 ``pullback.experimental.hijax`` has types of immutable values, and operations with rules as methods. Here are operations
 as ``HiPrimitive`` objects, and types of mutable values. An operation on mutable values is replaced immediately by
 operations on their arrays, under the active transformations. So it needs no rules, and programs contain only operations
-on arrays. Mutable values cannot be arguments of transformed functions; functions may close over them.
+on arrays. Mutable values may be arguments of functions under `jit` and `eval_shape`; other transformed functions may
+close over those that are made under the same transformation.
 
 >>> from pullback import grad, jit
 >>> from pullback.compat.extras.experimental.hijax import HiPrimitive
