@@ -9,9 +9,10 @@ import numpy
 from setuptools import Extension, setup
 
 LOOPS = "src/pullback/backends/host/loops"
+PAIRS = "src/pullback/backends/host/pairs"
 NAMES = (
-    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "foreign",
-    "runner",
+    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "each_row",
+    "fourier", "foreign", "runner",
 )  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"
@@ -29,4 +30,8 @@ loops = Extension(
     "pullback.backends.host.loops", [f"{LOOPS}.c"], optional=True, include_dirs=[numpy.get_include()], depends=HEADERS,
     extra_compile_args=[*OPTIONS, *OF_LOOPS], extra_link_args=LINKED,
 )  # fmt: skip
-setup(ext_modules=[quick, loops])
+pairs = Extension(
+    "pullback.backends.host.pairs", [f"{PAIRS}.c"], optional=True, include_dirs=[numpy.get_include()],
+    depends=["src/pullback/backends/host/portable.h"], extra_compile_args=[*OPTIONS, *OF_LOOPS], extra_link_args=LINKED,
+)  # fmt: skip
+setup(ext_modules=[quick, loops, pairs])

@@ -15,7 +15,7 @@ import pytest
 
 import pullback
 from pullback import tree
-from pullback.backends.host import native, own, pending, reductions, rules
+from pullback.backends.host import native, own, pending, reductions, rows, rules
 from pullback.core import array as arrays
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
@@ -97,7 +97,9 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
             patch.setattr(module, "LARGE", large)
         for module in (native, pending):
             patch.setattr(module, "BLOCK", block)
+        for module in (native, pending, rows):
             patch.setattr(module, "cores", lambda: 3)
+        patch.setattr(rows, "ALONE", large)
         patch.setattr(pending, "LEAST_WORK", 0)
         patch.setattr(native, "SHARE", 1)
         for module in (own, rules):

@@ -46,6 +46,7 @@ ROOMS: dict[str, list[str]] = {
     "experimental": ["tests/experimental", "tests/transforms/checks"],
     "random": ["tests/random", "tests/recorded"],
     "nn": ["tests/nn", "tests/grid/test_grid.py"],
+    "ragged": ["tests/ragged"],
     "testing": ["tests/testing", "tests/top_level/test_test_util.py"],
     "extend": ["tests/extend"],
     "analysis": ["tests/analysis"],

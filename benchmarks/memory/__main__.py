@@ -1,7 +1,8 @@
 """``python -m benchmarks.memory``: measure the twelve programs; ``--page`` writes the page of the results.
 
-``--library jax`` measures JAX's policies, and ``--library torch`` PyTorch's budgets in ``torch.compile``, in an
-environment that has the library. Results are collected in a file of JSON, so that programs can be measured one by one.
+``--library both`` measures Pullback's budgets and JAX's policies in one process, where they take turns; ``--library
+torch`` measures PyTorch's budgets in ``torch.compile``. Both need an environment that has the library. Results are
+collected in a file of JSON, so that programs can be measured one by one.
 """
 
 from __future__ import annotations
@@ -21,20 +22,34 @@ RESULTS = Path(__file__).with_name("results.json")
 
 
 def _measurements(library: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
-    """Return the names of the programs that a library can run, with functions that measure it."""
+    """Return the names of the programs that a library can run, with functions that measure it.
+
+    They return what was measured of each library.
+    """
     if library == "torch":
-        return [(name, partial(torch_budgets.of_torch, name)) for name in torch_budgets.NAMES]
-    lib = importlib.import_module(library)
+        return [(name, partial(_alone, library, torch_budgets.of_torch, name)) for name in torch_budgets.NAMES]
+    names = ("jax", "pullback") if library == "both" else (library,)
+    libs = [_imported(name) for name in names]
+    if library == "both":
+        return [(p.name, partial(measuring.of_both, *reversed(libs), p.name)) for p in programs(libs[1])]
+    if library == "jax":
+        return [(p.name, partial(_alone, library, measuring.of_jax, libs[0], p.name)) for p in programs(libs[0])]
+    return [(p.name, partial(_alone, library, measuring.of_pullback, libs[0], p)) for p in programs(libs[0])]
+
+
+def _alone(library: str, measure: Callable[..., Any], *args: Any) -> dict[str, Any]:
+    return {library: measure(*args)}
+
+
+def _imported(library: str) -> Any:
     for name in ("numpy", "nn", "scipy.linalg", "lax"):
         importlib.import_module(f"{library}.{name}")
-    if library == "jax":
-        return [(program.name, partial(measuring.of_jax, lib, program.name)) for program in programs(lib)]
-    return [(program.name, partial(measuring.of_pullback, lib, program)) for program in programs(lib)]
+    return importlib.import_module(library)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__.splitlines()[0])
-    parser.add_argument("--library", choices=("pullback", "jax", "torch"), default="pullback")
+    parser.add_argument("--library", choices=("pullback", "jax", "both", "torch"), default="pullback")
     parser.add_argument("--only", action="append", default=[], help="names of programs; repeatable")
     parser.add_argument("--page", action="store_true", help="write docs/memory_budgets.md from the results")
     options = parser.parse_args()
@@ -47,7 +62,7 @@ def main() -> None:
             continue
         row = measure()
         known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-        known.setdefault(name, {})[options.library] = row
+        known.setdefault(name, {}).update(row)
         RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(name, json.dumps(row), flush=True)
 

@@ -58,8 +58,8 @@ def fitted(lib: Any, loss: Any, args: Sequence[Any], target: float) -> tuple[Any
     return f"{found} bytes after {ATTEMPTS} attempts"
 
 
-def of_pullback(lib: Any, program: Any) -> dict[str, Any]:
-    """Measure a program without a budget, and at each share of its temporaries."""
+def budgeted(lib: Any, program: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Compile a program without a budget, and at each share of its temporaries; return what is known, and the steps."""
     start = time.process_time()
     usual, temporaries = compiled(lib, lib.value_and_grad(program.loss), program.args)
     row: dict[str, Any] = {"usual": temporaries, "shares": {}}
@@ -77,20 +77,32 @@ def of_pullback(lib: Any, program: Any) -> dict[str, Any]:
         steps[str(share)] = step
         error = largest_difference(expected, step(*program.args), lib.tree.leaves)
         row["shares"][str(share)] = {"temporaries": bytes_found, "budget": budget, "difference": error}
-    times = cpu_seconds(lib, steps, program.args)
+    row["preparation"] = time.process_time() - start
+    return row, steps
+
+
+def _with_times(row: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
     row["seconds"] = times["usual"]
     for share, found in row["shares"].items():
         if share in times:
             found["seconds"] = times[share]
-    row["preparation"] = time.process_time() - start
     return row
+
+
+def of_pullback(lib: Any, program: Any) -> dict[str, Any]:
+    """Measure a program without a budget, and at each share of its temporaries."""
+    row, steps = budgeted(lib, program)
+    return _with_times(row, cpu_seconds(lib, steps, program.args))
 
 
 POLICIES = ("dots_saveable", "dots_with_no_batch_dims_saveable", "nothing_saveable")
 
 
-def of_jax(lib: Any, name: str) -> dict[str, Any]:
-    """Measure a program under each of JAX's policies, applied to all of it, and to each layer, block or step."""
+def with_policies(lib: Any, name: str) -> tuple[dict[str, dict[str, float]], dict[str, Any], tuple[Any, ...]]:
+    """Compile a program under each of JAX's policies, applied to all of it, and to each layer, block or step.
+
+    Return what is known, the steps, and the arguments.
+    """
     from benchmarks.memory.programs import programs
 
     def made(part: Any) -> Any:
@@ -107,6 +119,33 @@ def of_jax(lib: Any, name: str) -> dict[str, Any]:
     for way, loss in losses.items():
         steps[way], temporaries = compiled(lib, lib.value_and_grad(loss), whole.args)
         row[way] = {"temporaries": temporaries}
-    for way, seconds in cpu_seconds(lib, steps, whole.args).items():
+    return row, steps, whole.args
+
+
+def of_jax(lib: Any, name: str) -> dict[str, Any]:
+    """Measure a program under each of JAX's policies."""
+    row, steps, args = with_policies(lib, name)
+    for way, seconds in cpu_seconds(lib, steps, args).items():
         row[way]["seconds"] = seconds
     return row
+
+
+def of_both(lib: Any, jax: Any, name: str) -> dict[str, Any]:
+    """Measure a program with Pullback's budgets and JAX's policies in one process, which take turns."""
+    from benchmarks.memory.programs import programs
+
+    own, steps = budgeted(lib, next(p for p in programs(lib) if p.name == name))
+    theirs, other_steps, args = with_policies(jax, name)
+    waiting = {
+        (library, way): partial(_waited, library, step)
+        for library, ways in ((lib, steps), (jax, other_steps))
+        for way, step in ways.items()
+    }
+    times = cpu_seconds(lib, waiting, args)
+    for way in theirs:
+        theirs[way]["seconds"] = times[jax, way]
+    return {"pullback": _with_times(own, {way: times[lib, way] for way in steps}), "jax": theirs}
+
+
+def _waited(lib: Any, step: Any, *args: Any) -> None:
+    lib.block_until_ready(step(*args))

@@ -1,7 +1,7 @@
 """Check and measure the functions for science: ``python -m benchmarks.science``.
 
-It rewrites ``results.json`` and ``docs/science.md``. With ``--only`` it measures some rows, and leaves the others as
-they are recorded; with ``--dry`` it only prints.
+It rewrites ``results.json``, ``docs/science.md``, and the tables of other pages. With ``--only`` it measures some rows,
+and leaves the others as they are recorded; with ``--dry`` it only prints.
 """
 
 from __future__ import annotations
@@ -9,13 +9,22 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from benchmarks.science import optimisation, sparse_linear_algebra, special_functions
+from benchmarks.science import geometry, interpolation, optimisation, sparse_linear_algebra, special_functions
 from benchmarks.science.measure import checks, times
-from benchmarks.science.page import PAGE, RESULTS, page, recorded
+from benchmarks.science.page import PAGE, RESULTS, page, recorded, with_tables
+from benchmarks.science.rows import Part
 
-PARTS = (sparse_linear_algebra.PART, optimisation.PART, special_functions.PART)
+PARTS = (
+    sparse_linear_algebra.PART, optimisation.PART, interpolation.PART, geometry.PART, special_functions.PART,
+)  # fmt: skip
+
+
+PAGES: dict[Path, Sequence[Part]] = {PAGE.with_name("interpolation.md"): (interpolation.PART, geometry.PART)}
+"""Pages that have the tables of some parts."""
 
 
 def main() -> int:
@@ -44,6 +53,8 @@ def main() -> int:
         rounded = {name: {k: float(f"{v:.3g}") for k, v in found.items()} for name, found in sorted(results.items())}
         RESULTS.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(page(PARTS, rounded), encoding="utf-8")
+        for path, parts in PAGES.items():
+            path.write_text(with_tables(path.read_text(encoding="utf-8"), parts, rounded), encoding="utf-8")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,35 +59,53 @@ def checks(row: Row) -> dict[str, float]:
     return found
 
 
-def fastest(calls: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
-    """Return the least time of each call, in seconds; they take turns, so that noise hits all alike."""
-    for call in calls:
-        call()
+class Call(NamedTuple):
+    """A function that is timed.
+
+    Attributes:
+      function: of the operands; its result is read as a NumPy array, which is timed too.
+      array: converts an operand, which is not timed.
+    """
+
+    function: Function
+    array: Callable[[Any], Any]
+
+
+def fastest(calls: Sequence[Call], args: Sequence[Any], seconds: float) -> list[float]:
+    """Return the least time of each call, in seconds; they take turns, so that noise hits all alike.
+
+    Each call gets operands with other elements than any before, which are made before its time begins. Otherwise ours
+    would find the results that it keeps, such as a factorisation.
+    """
     best = [float("inf")] * len(calls)
-    rounds, end = 0, time.perf_counter() + seconds
+    rounds, end = -1, 0.0  # the first round, in which programs are compiled, does not count
     while rounds < 5 or time.perf_counter() < end:
         for i, call in enumerate(calls):
+            operands = [call.array(x) for x in fresh(args)]
             start = time.perf_counter()
-            call()
-            best[i] = min(best[i], time.perf_counter() - start)
+            np.asarray(call.function(*operands))
+            if rounds >= 0:
+                best[i] = min(best[i], time.perf_counter() - start)
         rounds += 1
+        end = end if rounds else time.perf_counter() + seconds
     return best
 
 
 def times(row: Row, peers: bool, seconds: float) -> dict[str, float]:
     """Return the eager time in milliseconds, its ratio to the anchor's, and the compiled one's, also to the peer's."""
     from pullback import jit
+    from pullback import numpy as jnp
 
     args = tuple(map(np.asarray, row.large()))
     ours, theirs = row.timed or (row.ours, row.theirs)
-    calls = [lambda: np.asarray(ours(*_fresh(args))), lambda: np.asarray(theirs(*args))]
+    calls = [Call(ours, jnp.asarray), Call(theirs, np.asarray)]
     if row.timed is None:
-        compiled = jit(row.ours)
-        calls.append(lambda: np.asarray(compiled(*_fresh(args))))
+        calls.append(Call(jit(row.ours), jnp.asarray))
     if row.peer is not None and peers:
-        peer = row.peer()
-        calls.append(lambda: np.asarray(peer(*args)))
-    best = fastest(calls, seconds)
+        import jax
+
+        calls.append(Call(row.peer(), jax.numpy.asarray))
+    best = fastest(calls, args, seconds)
     found = {"milliseconds": best[0] * 1e3, "anchor": best[0] / best[1]}
     if row.timed is None:
         found["jit"] = best[2] / best[1]
@@ -99,9 +117,7 @@ def times(row: Row, peers: bool, seconds: float) -> dict[str, float]:
 _calls = itertools.count()
 
 
-def _fresh(args: Sequence[Any]) -> list[Any]:
-    """Return the arrays with other elements than in any call before, else ours would find its kept factorisation."""
-    from pullback import numpy as jnp
-
+def fresh(args: Sequence[Any]) -> list[Any]:
+    """Return the arrays with other elements than in any call before."""
     scale = 1 + next(_calls) * 1e-12
-    return [jnp.asarray(x * scale) for x in args]
+    return [x * scale for x in args]

@@ -27,12 +27,22 @@ differences on a small problem in double precision, relative to the largest elem
 Times are of a large problem, in one run: milliseconds of eager code, the ratios of the eager and of the compiled time
 to SciPy's, and of the compiled time to that of the library of JAX that has the function.
 """
+BEGIN, END = "<!-- table: written by `make science` -->\n", "<!-- end of the table -->"
+"""The marks of tables in a page that is written by hand otherwise."""
 COLUMNS = ("value", "forward", "reverse", "second", "batch", "compiled")
 
 
 def recorded() -> dict[str, Any]:
     """Return the recorded results, by the names of the rows."""
     return json.loads(RESULTS.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def with_tables(text: str, parts: Sequence[Part], results: Mapping[str, Any]) -> str:
+    """Return the text of a page about some of the parts, with their tables between its two marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    tables = "\n".join(_section(part, results).replace("## ", "### ", 1) for part in parts)
+    return f"{before}{BEGIN}\n{tables}{END}{after}"
 
 
 def page(parts: Sequence[Part], results: Mapping[str, Any]) -> str:

@@ -16,15 +16,28 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from time import perf_counter
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.sizes.catalogue import ROWS, Row
+from benchmarks.sizes.programs import digest
 
 WARM_UP_SECONDS, BLOCK_SECONDS = 0.1, 2e-4
 """Blocks of calls are so short that what interrupts them, on a machine that does other things too, spares some."""
 MODES = ("value", "gradient", "compiled value", "compiled gradient")
+
+
+class Task(NamedTuple):
+    """What a row is in a mode.
+
+    Attributes:
+      call: computes the value or the cotangents, and has finished when it returns.
+      text: returns the optimised program as text; None of eager code.
+    """
+
+    call: Callable[[], Any]
+    text: Callable[[], str] | None = None
 
 
 class JaxLike:
@@ -37,22 +50,23 @@ class JaxLike:
         }  # fmt: skip
         self.names = SimpleNamespace(**{k: importlib.import_module(f"{package}.{v}") for k, v in parts.items()})
 
-    def task(self, row: Row, arrays: Sequence[Any], mode: str) -> Callable[[], Any]:
-        """A call that computes a row's value, or its cotangents, and has finished when it returns."""
-        run, arrays = row.jax(self.names), [self.names.np.asarray(a) for a in arrays]
-        compiled = mode.startswith("compiled")
+    def task(self, row: Row, arrays: Sequence[Any], mode: str) -> Task:
+        """A row's value, or its cotangents."""
+        run, operands = row.jax(self.names), [self.names.np.asarray(a) for a in arrays]
+        function = run
         if mode.endswith("gradient"):
-            weights = self.names.np.asarray(_weights(run(*arrays)))
             count = row.differentiable
 
-            def cotangents(weights: Any, *arrays: Any) -> Any:
+            def function(weights: Any, *arrays: Any) -> Any:
                 of_some = lambda *some: run(*some, *arrays[count:])
                 return self.library.vjp(of_some, *arrays[:count])[1](weights)
 
-            pull = self.library.jit(cotangents) if compiled else cotangents
-            return self._finished(lambda: pull(weights, *arrays))
-        function = self.library.jit(run) if compiled else run
-        return self._finished(lambda: function(*arrays))
+            operands = [self.names.np.asarray(_weights(run(*operands))), *operands]
+        if not mode.startswith("compiled"):
+            return Task(self._finished(lambda: function(*operands)))
+        compiled = self.library.jit(function)
+        text = lambda: compiled.lower(*operands).compile().as_text()
+        return Task(self._finished(lambda: compiled(*operands)), text)
 
     def _finished(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """A call that has finished when it returns: it waits for results that are not in NumPy's memory."""
@@ -70,18 +84,18 @@ class Torch:
     def __init__(self) -> None:
         self.torch = importlib.import_module("torch")
 
-    def task(self, row: Row, arrays: Sequence[Any], mode: str) -> Callable[[], Any]:
-        """A call that computes a row's value, or its cotangents."""
+    def task(self, row: Row, arrays: Sequence[Any], mode: str) -> Task:
+        """A row's value, or its cotangents."""
         if row.torch is None or mode.startswith("compiled"):
             raise LookupError("not measured")
         run = row.torch(self.torch)
         tensors = [self.torch.from_numpy(np.ascontiguousarray(a)) for a in arrays]
         if mode == "value":
-            return lambda: run(*tensors)
+            return Task(lambda: run(*tensors))
         for x in tensors[: row.differentiable]:
             x.requires_grad_()
         weights = self.torch.from_numpy(_weights(run(*tensors).detach().numpy()))
-        return lambda: self.torch.autograd.grad(run(*tensors), tensors[: row.differentiable], weights)
+        return Task(lambda: self.torch.autograd.grad(run(*tensors), tensors[: row.differentiable], weights))
 
 
 LIBRARIES: dict[str, Callable[[], JaxLike | Torch]] = {
@@ -124,16 +138,17 @@ class Session:
         self.each = 0.0
 
     def make(self, name: str, size: int, mode: str) -> dict[str, Any]:
-        """Set up a row at a size; the answer has what to compare results by."""
+        """Set up a row at a size; the answer has what to compare results by, and compiled programs."""
         row = next(row for row in ROWS if row.name == name)
         arrays = row.operands(size, np.random.default_rng(0))
-        self.call = self.library.task(row, arrays, mode)
+        self.call, text = self.library.task(row, arrays, mode)
         found = fingerprint(self.call())
+        program = digest(text()) if text else None
         gc.collect()
         end, self.each = perf_counter() + WARM_UP_SECONDS, time_block(self.call, 1)
         while perf_counter() < end:
             self.each = min(self.each, time_block(self.call, self._calls()))
-        return {"fingerprint": found}
+        return {"fingerprint": found, "program": program}
 
     def _calls(self) -> int:
         """How many calls a block has."""

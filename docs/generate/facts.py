@@ -99,7 +99,9 @@ def operations() -> dict[str, Primitive]:
             continue
         declared = there.get(f"{full}_p")
         measured = full in accuracy() and name.module in ("pullback.numpy", "pullback.lax", "pullback.scipy.special")
-        operation = declared.value if declared is not None else _traced(name.value) if measured else None
+        operation = getattr(declared, "value", None)
+        if not isinstance(operation, Primitive):  # SciPy has functions whose names end with _p, too
+            operation = _traced(name.value) if measured else None
         if operation is not None:
             found[full] = operation
     return found

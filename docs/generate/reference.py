@@ -15,7 +15,8 @@ from .signatures import annotation, signature_of
 
 GROUPS = (
     ("Transformations, devices and switches", ("pullback",)),
-    ("Arrays", ("pullback.numpy", "pullback.image", "pullback.ops", "pullback.dtypes", "pullback.dlpack")),
+    ("Arrays", ("pullback.numpy", "pullback.image", "pullback.ops", "pullback.dtypes", "pullback.dlpack",
+                "pullback.ragged")),
     ("Operations of programs", ("pullback.lax",)),
     ("Neural networks", ("pullback.nn",)),
     ("Random numbers", ("pullback.random",)),

@@ -307,7 +307,7 @@ class _Sketch:
             lines = [_bold(inputs[i]) if i < len(inputs) else "", _text(f"{self.names(v)}:{v.aval}")]
             scope.env[v] = [_End(self.node(self.graph, "input", lines, unused=v not in live))]
         for i, (atom, ends) in enumerate(zip(jaxpr.outvars, self.equations(scope, jaxpr), strict=True)):
-            value = show_literal(atom) if isinstance(atom, Literal) else str(atom.aval)
+            value = show_literal(atom) if isinstance(atom, Literal) else format(atom.aval)
             lines = [_bold(results[i] if i < len(results) else "result"), _text(value)]
             head = _End(self.node(self.graph, "result", lines))
             self.edges.update(((tail, head), False) for tail in ends)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
+import numpy as np
 import pytest
 
-from benchmarks.science.__main__ import PARTS
-from benchmarks.science.measure import checks
-from benchmarks.science.page import COLUMNS, PAGE, page, recorded
+from benchmarks.science.__main__ import PAGES, PARTS
+from benchmarks.science.measure import Call, checks, fastest
+from benchmarks.science.page import COLUMNS, PAGE, page, recorded, with_tables
 from benchmarks.science.rows import Row
 from pullback.core.config import enable_x64
 
@@ -23,6 +27,9 @@ def test_the_page_has_the_recorded_results_of_every_row() -> None:
     results = recorded()
     assert sorted(results) == sorted(ROWS)
     assert PAGE.read_text(encoding="utf-8") == page(PARTS, results)
+    for path, parts in PAGES.items():
+        text = path.read_text(encoding="utf-8")
+        assert text == with_tables(text, parts, results)
     for name, found in results.items():
         for column in COLUMNS:
             assert found.get(column, 0.0) <= limit(ROWS[name], column), (name, column)
@@ -37,3 +44,19 @@ def test_the_errors_are_small_here_too(name: str) -> None:
         found = checks(row)
     for column, error in found.items():
         assert error <= limit(row, column), column
+
+
+def test_operands_are_made_before_the_time_begins_and_for_both_sides_alike() -> None:
+    seen: list[Any] = []
+
+    def slow(x: Any) -> Any:
+        time.sleep(0.02)
+        return np.array(x)
+
+    def remembered(x: Any) -> Any:
+        seen.append(x[0])
+        return x
+
+    best = fastest([Call(remembered, slow), Call(remembered, np.asarray)], [np.ones(3)], 0.0)
+    assert max(best) < 0.02
+    assert len(seen) == len(set(seen)) == 12

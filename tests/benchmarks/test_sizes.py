@@ -22,12 +22,12 @@ from benchmarks.sizes.worker import MODES, JaxLike, fingerprint
 def test_a_row_runs_eagerly(row: Row) -> None:
     library, arrays = JaxLike("pullback"), row.operands(1000, np.random.default_rng(0))
     with pullback.enable_x64(True):
-        size, total, magnitude = fingerprint(library.task(row, arrays, "value")())
+        size, total, magnitude = fingerprint(library.task(row, arrays, "value").call())
         assert size > 0
         assert np.isfinite(total)
         assert magnitude > 0
         if row.differentiable:
-            size, *_ = fingerprint(library.task(row, arrays, "gradient")())
+            size, *_ = fingerprint(library.task(row, arrays, "gradient").call())
             assert size == sum(np.size(a) for a in arrays[: row.differentiable])
 
 
@@ -51,8 +51,8 @@ def test_the_page_has_means_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = results()
     page.write(found, {"machine": machine(), "versions": {"JAX": "0.0"}, "rounds": 5})
     text = (tmp_path / "sizes.md").read_text()
-    assert "| eager | 1,000 | JAX | 6 | 0.50 | 0.50 |" in text
-    assert "| eager | 1,000 | PyTorch | 6 | 2.00 | 2.00 |" in text
+    assert "| eager | 1,000 | JAX | 6 | 0.50 | 0.50 | - |" in text
+    assert "| eager | 1,000 | PyTorch | 6 | 2.00 | 2.00 | - |" in text
     assert f"Python {machine()['python']}, JAX 0.0: lower quartiles of\n5 turns," in text
     assert "PyTorch" not in text[text.index("| compiled | 1,000") : text.index("## All")]
     assert text.count("\n| add |") == 4 * len(ROWS[0].sizes)
@@ -101,6 +101,7 @@ def jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jax:
     return jax
 
 
+@pytest.mark.slow
 def test_a_run_that_was_broken_off_goes_on_to_page_and_chart(jax: Jax, tmp_path: Path) -> None:
     jax.breaks_after = 3
     with pytest.raises(KeyboardInterrupt):
@@ -110,9 +111,10 @@ def test_a_run_that_was_broken_off_goes_on_to_page_and_chart(jax: Jax, tmp_path:
         file.write('[["pullback"')  # half a line, as the machine stopped
     jax.breaks_after = float("inf")
     assert command.main(["--resume"]) == 0
-    assert jax.made == [(name, 10, mode) for name in ("relu", "sum") for mode in MODES]
+    asked = [(name, 10, mode) for name in ("relu", "sum") for mode in MODES]
+    assert jax.made == asked + [task for task in asked if "compiled" in task[2]]  # far from Pullback's: again
     found = json.loads((tmp_path / "sizes.json").read_text())["results"]
-    assert [(row["row"], row["size"], row["mode"]) for row in found] == jax.made
+    assert [(row["row"], row["size"], row["mode"]) for row in found] == asked
     assert all(0 < row["seconds"]["pullback"] < 0.1 == row["seconds"]["jax"] for row in found)
     assert (tmp_path / "sizes.md").read_text().count("\n| relu | 10 |") == len(MODES)
     assert (tmp_path / "sizes.png").stat().st_size > 5_000
@@ -137,7 +139,9 @@ def test_libraries_take_turns_in_both_orders_until_these_took_long(monkeypatch: 
             return {"fingerprint": None, "seconds": float(len(asked))}
 
     workers: Any = {name: Recorded(name) for name in ("pullback", "jax")}
-    assert command.measure(workers, ROWS[0], 10, "value", 4) == {"pullback": 4.0, "jax": 3.0}
+    assert command.measure(workers, ROWS[0], 10, "value", 4) == {
+        "row": ROWS[0].name, "size": 10, "mode": "value", "seconds": {"pullback": 4.0, "jax": 3.0}
+    }  # fmt: skip
     assert asked == ["pullback", "jax", "jax", "pullback"] * 2
     monkeypatch.setattr(command, "MOST_SECONDS", 0.0)
     asked.clear()
@@ -145,7 +149,58 @@ def test_libraries_take_turns_in_both_orders_until_these_took_long(monkeypatch: 
     assert len(asked) == 2 * command.LEAST_ROUNDS
 
 
+@pytest.mark.parametrize(("ratio", "again"), [(0.85, True), (0.95, False), (1.05, False), (1.2, True)])
+def test_a_compiled_row_far_from_jax_is_measured_again(
+    ratio: float, again: bool, jax: Jax, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Scripted(Jax):
+        """Its first measurement of a row takes ``ratio``, and later ones 1, where JAX takes 1."""
+
+        def __init__(self, name: str, scratch: str) -> None:
+            super().__init__()
+            self.seconds, self.name = 1.0, name
+            self.program: str | None = None
+
+        def ask(self, kind: str, *task: Any) -> dict[str, Any]:
+            if kind == "make":
+                first = (self.name, task[2]) not in asked
+                self.seconds = ratio if first and self.name == "pullback" else 1.0
+                asked.append((self.name, task[2]))
+                self.program = "the same" if "compiled" in task[2] else None
+            return {"fingerprint": None, "seconds": self.seconds, "program": self.program}
+
+    monkeypatch.setattr(command, "Worker", Scripted)
+    assert command.main(["--only", "relu"]) == 0
+    assert [asked.count(("pullback", mode)) for mode in MODES] == [1, 1, 1 + again, 1 + again]
+    assert [asked.count(("jax", mode)) for mode in MODES] == [1, 1, 1 + again, 1 + again]
+    lines = capsys.readouterr().out
+    assert f"compiled at 10, of JAX: mean {1.0 if again else ratio:.3f}" in lines
+    assert f"eager at 10, of JAX: mean {ratio:.3f}" in lines
+    assert lines.count("same program") == 2 + 2 * again
+
+
+def test_rows_of_the_same_program_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "PAGE", tmp_path / "sizes.md")
+    monkeypatch.setattr(page, "CHART", tmp_path / "sizes.png")
+    found = [
+        {"row": name, "size": 1000, "mode": "compiled value", "seconds": {"pullback": ours, "jax": 1.0}, **same}
+        for name, ours, same in [
+            ("cosh", 1.38, {"same_program": True}), ("erf", 1.28, {"same_program": False}), ("old", 1.2, {})
+        ]
+    ]  # fmt: skip
+    page.write(found, {"machine": machine(), "versions": {}, "rounds": 5, "again": 7})
+    text = (tmp_path / "sizes.md").read_text()
+    assert "| 1.38 | - | same program |\n" in text
+    assert "| 1.28 | - |  |\n" in text
+    assert "| compiled | 1,000 | JAX | 3 | 1.28 | 1.38 | 1.28 (2 rows) |" in text
+    assert "7 rows" in text
+    assert "cosh, compiled value 1.38 (same program); erf, compiled value 1.28; old" in page.summary(found)
+
+
 def test_a_control_is_measured_in_place_of_pullback(jax: Jax, tmp_path: Path) -> None:
     assert command.main(["--control", "jax", "--only", "relu"]) == 0
-    assert jax.made == [("relu", 10, mode) for mode in MODES for _ in range(2)]
+    asked = [("relu", 10, mode) for mode in MODES]
+    assert jax.made == [task for task in asked for _ in range(2)]
     assert not (tmp_path / "sizes.json").exists()

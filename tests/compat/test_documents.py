@@ -699,6 +699,7 @@ SUBJECTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_a_program_of_what_a_document_shows(subject: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"

@@ -473,7 +473,7 @@ def test_operations_with_rules_are_equations() -> None:
         return from_doubled_p.bind(to_doubled_p.bind(x), times=3)[0]
 
     x = jnp.arange(3.0)
-    assert [str(e.outvars[0].aval) for e in jax.make_jaxpr(f)(x).eqns] == ["DoubledType(size=3)", "f32[3]"]
+    assert [str(e.outvars[0].aval) for e in jax.make_jaxpr(f)(x).eqns] == ["DoubledType(size=3)", "float32[3]"]
     for g in (f, jax.jit(f)):
         np.testing.assert_array_equal(g(x), 3 * x)
         np.testing.assert_array_equal(jax.grad(lambda x: g(x).sum())(x), [3, 3, 3])  # noqa: B023

@@ -41,6 +41,7 @@ def test_a_module_and_its_arguments(tmp_path: Path) -> None:
     assert done.stdout.endswith("some_module.py', 'x'] __main__ 0.10.2 1\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_the_tests_of_a_project(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text("import jax\ndef test_x():\n    assert jax.numpy.cos(0.0) == 1\n"
                                         "def test_y():\n    assert not hasattr(jax, 'no_such')\n")  # fmt: skip

@@ -250,7 +250,7 @@ def test_a_loop_over_elements_is_made_row_by_row() -> None:
     x = np.array([1.0, 2.0, 0.5])
     assert_close(grad(preaccumulate(f))(x), grad(f)(x))
     assert_close(hessian(preaccumulate(f))(x), hessian(f)(x))
-    assert [str(aval) for aval, _ in saved_residuals(preaccumulate(f), x)] == ["f64[3]"]
+    assert [str(aval) for aval, _ in saved_residuals(preaccumulate(f), x)] == ["float64[3]"]
 
 
 def test_dtypes_of_results_and_tangents() -> None:
@@ -321,7 +321,7 @@ def test_a_loop_keeps_the_jacobian_of_each_step() -> None:
     xs = np.arange(5.0)
     run = lambda f: lambda c: lax.scan(f, c, xs)[0]
     assert len(saved_residuals(run(step), 0.3)) >= 5
-    assert [str(aval) for aval, _ in saved_residuals(run(preaccumulate(step)), 0.3)] == ["f64[5]"]
+    assert [str(aval) for aval, _ in saved_residuals(run(preaccumulate(step)), 0.3)] == ["float64[5]"]
 
 
 def test_results_that_nobody_uses_are_not_computed() -> None:

@@ -39,9 +39,9 @@ def test_the_figures_of_an_exported_function() -> None:
     for found in (exported, again(exported)):
         assert found.fun_name == "<lambda>"
         assert found.platforms == (export.default_export_platform(),) == ("cpu",)
-        assert [str(a) for a in found.in_avals] == ["f32[]", "f32[3]", "i32[]"]
+        assert [str(a) for a in found.in_avals] == ["float32[]", "float32[3]", "int32[]"]
         assert [a.weak_type for a in found.in_avals] == [True, False, True]
-        assert [str(a) for a in found.out_avals] == ["f32[3]"]
+        assert [str(a) for a in found.out_avals] == ["float32[3]"]
         assert found.in_tree == tree_util.tree_structure(((1, {"k": 1}, 1), {}))
         assert found.out_tree == tree_util.tree_structure({"a": 1, "n": None})
         assert found.module_kept_var_idx == (0, 1)

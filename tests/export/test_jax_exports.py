@@ -96,7 +96,7 @@ def test_recorded_derivatives(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_what_a_recorded_file_says(release: str) -> None:
     exported = export.deserialize(recorded(release, "sizes"))
-    assert list(map(str, exported.in_avals)) == ["f32[b,3]", "f32[3]"]
+    assert list(map(str, exported.in_avals)) == ["float32[b,3]", "float32[3]"]
     assert (exported.platforms, exported.nr_devices, exported.calling_convention_version) == (("cpu",), 1, 10)
     assert export.deserialize(recorded(release, "platforms")).platforms == ("cpu", "cuda")
     assert export.deserialize(recorded(release, "unused")).module_kept_var_idx == (0, 2)

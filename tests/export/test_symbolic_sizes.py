@@ -250,7 +250,7 @@ def test_a_program_has_the_sizes_of_its_arguments() -> None:
 
 def test_types_of_results() -> None:
     found = exported(lambda x: (x.reshape(-1), x[1:], jnp.concatenate([x, x])), "a, 2*b")
-    assert [str(v) for v in found.out_avals] == ["f32[2*a*b]", "f32[a - 1,2*b]", "f32[2*a,2*b]"]
+    assert [str(v) for v in found.out_avals] == ["float32[2*a*b]", "float32[a - 1,2*b]", "float32[2*a,2*b]"]
 
 
 def test_derivatives_and_other_transformations() -> None:
@@ -269,7 +269,7 @@ def test_derivatives_and_other_transformations() -> None:
 def test_an_exported_function_within_another() -> None:
     inner = exported(lambda x: x.sum() / x.shape[0] + x[::2], "b", constraints=["b >= 2"])
     outer = exported(lambda x: inner.call(jnp.concatenate([x, x])), "c")
-    assert str(outer.out_avals[0]) == "f32[c]"
+    assert str(outer.out_avals[0]) == "float32[c]"
     for size in (1, 5):
         x = np.arange(size, dtype=F)
         both = np.concatenate([x, x])
@@ -327,7 +327,7 @@ except ValueError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
     first, second = done.stdout.splitlines()
-    assert first == "f32[b,2] [[2.0, 2.0], [7.0, 7.0]]"
+    assert first == "float32[b,2] [[2.0, 2.0], [7.0, 7.0]]"
     assert "the constraint b >= 2 does not hold" in second
 
 

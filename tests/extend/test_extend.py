@@ -155,7 +155,7 @@ def test_shape_rules_may_give_anything_with_a_shape_and_a_dtype() -> None:
         assert aval == extend.ShapedArray((2, 3), np.dtype("float32"))
         assert hash(aval) == hash(extend.ShapedArray((2, 3), np.dtype("float32")))
     p.abstract_eval(lambda x: pullback.ShapeDtypeStruct((), "int8"))
-    assert str(make_jaxpr(p.bind)(W).out_avals[0]) == "i8[]"
+    assert str(make_jaxpr(p.bind)(W).out_avals[0]) == "int8[]"
 
 
 def test_results_of_evaluation_are_of_dtypes_in_use() -> None:
@@ -312,7 +312,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "one type in the place of a list": (
         lambda: jit(defined(True, abstract_eval=lambda x: x))(W),
-        r"must return a list of ShapedArray, one for each result, but returned ShapedArray\(f32\[3\]\)",
+        r"must return a list of ShapedArray, one for each result, but returned ShapedArray\(float32\[3\]\)",
     ),
     "no pair": (
         lambda: jvp(defined(jvp=lambda xs, ts: ts[0]), (W,), (W,)),

@@ -13,12 +13,12 @@ from tests.grid.scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_
 from tests.grid.scipy_signal_specs import OF_SCIPY, SCIPY_PRIMITIVES
 from tests.grid.sparse_specs import SPARSE
 from tests.grid.special_specs import SPECIAL, SPECIAL_PRIMITIVES
-from tests.grid.specs import PRIMITIVES, Spec
+from tests.grid.specs import PRIMITIVES, ROLLS, Spec
 from tests.grid.stats_specs import DISTRIBUTIONS, OPERATIONS
 
 OF_PRIMITIVES: list[Spec] = [
     *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *SCIPY_PRIMITIVES, *SPECIAL_PRIMITIVES, *OPERATIONS,
-    *MATRIX_FUNCTIONS, *MASKED, *MODES,
+    *MATRIX_FUNCTIONS, *MASKED, *MODES, *ROLLS,
 ]  # fmt: skip
 FUNCTIONS_OF_SCIPY: list[Spec] = [*OF_SCIPY, *SPECIAL, *DISTRIBUTIONS, *MATRIX_FUNCTIONS_OF_SCIPY]
 """Compositions of operations that have rows of their own; the recorded cases compile them."""

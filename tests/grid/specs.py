@@ -1170,6 +1170,12 @@ PRIMITIVES: list[Spec] = [
 ]
 
 
+ROLLS = [
+    row(slicing.roll_p, partial(np.roll, shift=k, axis=axis), R(*s), params={"shift": k, "dimension": axis}, dtypes=ANY)
+    for s, axis, k in (((4,), 0, 1), ((2, 3), 1, 2), ((3, 2), 0, 0))
+]
+
+
 def numbered(specs: Sequence[Spec]) -> list[Spec]:
     """The rows, with a number in the name of those whose name has come before."""
     count: dict[str, int] = {}

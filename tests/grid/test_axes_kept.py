@@ -87,8 +87,14 @@ MORE += [
     row(put_chosen_p, None, R(2, 3), CHOSEN, params={**WINDOWS, "shape": (2, 4)}),
 ]
 ROWS = [spec for spec in [*OF_PRIMITIVES, *MORE] if spec.operation in WITH_RULE and spec.samples]
-ELSEWHERE = {"reduce_and", "reduce_or", "reduce_xor", "random_wrap", "random_unwrap", "lu_pivots_to_permutation"}
-"""Operations on bits and integers, which have no derivatives."""
+OF_EAGER_DERIVATIVES = {
+    "qr_differential", "qr_pull", "qr_pull_of_r", "eigenvalues_differential", "eigenvalues_pull"
+}  # fmt: skip
+"""Derivatives of one decomposition: tests/primitives/linalg has their batches."""
+ELSEWHERE = OF_EAGER_DERIVATIVES | {
+    "reduce_and", "reduce_or", "reduce_xor", "random_wrap", "random_unwrap", "lu_pivots_to_permutation"
+}  # fmt: skip
+"""These, and operations on bits and integers, which have no derivatives."""
 
 
 def claims(spec: Any) -> list[tuple[int, int, int]]:

@@ -356,6 +356,8 @@ ELSEWHERE = {
         ("all_gather_reduced", "reduced_vary_cast", "vary_unreduced_cast"), "tests/primitives/test_varying.py"
     ),
     **dict.fromkeys(("softmax_slope", "log_softmax_slope", "log_softmax_pull"), "tests/nn/test_nn.py"),
+    **dict.fromkeys(("qr_differential", "qr_pull", "qr_pull_of_r"), "tests/primitives/linalg/test_qr.py"),
+    **dict.fromkeys(("eigenvalues_differential", "eigenvalues_pull"), "tests/primitives/linalg/test_eigen.py"),
     "call_hi_primitive": "tests/transforms/custom/test_hi_primitive.py",
     "custom_call": "the other primitive of calls with rules, in programs",
     "platform_index": "an integer",

@@ -303,9 +303,9 @@ def test_the_rules_of_our_own_primitives_in_the_older_spelling() -> None:
     assert out == 6.0
     assert type(t) is ad.Zero
     out, t = ad.primitive_jvps[lax.floor_p]((x,), (x,))
-    assert repr(t) == "Zero(f32[])"
+    assert repr(t) == "Zero(float32[])"
     undefined = ad.UndefinedPrimal(core.get_aval(x))
-    assert repr(undefined) == "UndefinedPrimal(f32[])"
+    assert repr(undefined) == "UndefinedPrimal(float32[])"
     by_x, by_y = ad.primitive_transposes[lax.mul_p](x, undefined, y)
     assert (by_x, by_y) == (6.0, None)
     by_x, _ = ad.primitive_transposes[lax.mul_p](ad.Zero(core.get_aval(x)), undefined, y)
@@ -322,7 +322,7 @@ def test_the_rules_of_our_own_primitives_in_the_older_spelling() -> None:
     p.host(lambda x, y: [x, y])
     p.jvp(lambda primals, tangents: (p.bind(*primals), list(tangents)))
     outs, ts = ad.primitive_jvps[p]((x, 4.0), (x, ad.Zero.from_primal_value(4.0)))
-    assert [*outs, ts[0], repr(ts[1])] == [2.0, 4.0, 2.0, "Zero(f32[])"]
+    assert [*outs, ts[0], repr(ts[1])] == [2.0, 4.0, 2.0, "Zero(float32[])"]
     assert lax.sin_p in ad.primitive_jvps
     assert isinstance(lax.sin_p, AnyPrimitive)
 
@@ -425,7 +425,7 @@ def test_linear_and_bilinear_operations() -> None:
     np.testing.assert_array_equal(vjp(lambda x: flip.bind(flip.bind(x)), W)[1](W)[0], W)
     np.testing.assert_array_equal(linear_transpose(flip.bind, W)(W)[0], W[::-1])
     out, t = ad.primitive_jvps[flip]((W,), (ad.Zero.from_primal_value(W),))
-    assert (out.shape, repr(t)) == ((3,), "Zero(f32[3])")
+    assert (out.shape, repr(t)) == ((3,), "Zero(float32[3])")
 
 
 def test_vectorised_operations() -> None:
@@ -512,7 +512,7 @@ def test_a_rule_of_the_bindings_is_told_of_its_equation() -> None:
     mlir.register_lowering(p, rule)
     np.testing.assert_allclose(jit(lambda x: p.bind(x, n=2) + p.bind(x, n=2))(W), 2 * (W + [2, 0, 4]), rtol=1e-6)
     primitive, (aval,), (out,), platforms, n = told[0]
-    assert (primitive, str(aval), str(out), platforms, n) == (p, "f32[3]", "f32[3]", ("cpu",), 2)
+    assert (primitive, str(aval), str(out), platforms, n) == (p, "float32[3]", "float32[3]", ("cpu",), 2)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "float16", "complex64"])

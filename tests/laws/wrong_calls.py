@@ -44,7 +44,8 @@ MODULES = [
     "experimental.sparse", "experimental.jet", "flatten_util", "image", "lax", "lax.linalg", "nn",
     "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "random", "scipy.cluster.vq", "scipy.fft",
     "scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal",
-    "scipy.sparse.linalg", "scipy.spatial.transform", "scipy.special", "scipy.stats", "sharding", "test_util", "tree",
+    "scipy.sparse.linalg", "scipy.spatial", "scipy.spatial.distance",
+    "scipy.spatial.transform", "scipy.special", "scipy.stats", "sharding", "test_util", "tree",
     "tree_util",
 ]  # fmt: skip
 DISTRIBUTIONS = """

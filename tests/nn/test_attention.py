@@ -107,7 +107,12 @@ def test_no_array_of_all_scores() -> None:
     [
         ((Q, K[:1], V[:1]), {}, ShapeError, "must have the same batch and size"),
         ((Q, K, V[:, :3]), {}, ShapeError, "key and value must have the same shape"),
-        ((Q[:, :, :3], K, V), {}, ShapeError, "the number of key heads, 2, must divide that of query heads, 3"),
+        (
+            (Q[:, :, :3], K, V),
+            {},
+            ShapeError,
+            "the number of query heads, 3, must be a multiple of that of key heads, 2",
+        ),
         ((Q[0, 0], K[0, 0], V[0, 0]), {}, ShapeError, r"\(\[batch,\] T, heads, size\)"),
         ((Q, K[:, :0], V[:, :0]), {}, ShapeError, "the number of keys must not be zero"),
         ((Q.astype(int), K, V), {}, DtypeError, "query must be an array of floats, got i32"),

@@ -176,6 +176,39 @@ def test_logsumexp_of_infinity_and_nan() -> None:
     assert np.isnan(float(nn.logsumexp(f32(NAN, 1.0))))
 
 
+@pytest.mark.parametrize("shape", [(4, 6), (3, 50, 100), (600, 500)])
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logsumexp_of_rows_and_columns(dtype: Any, axis: int | None, shape: tuple[int, ...]) -> None:
+    bound = 2e-6 if dtype == np.float32 else 1e-14
+    with override("enable_x64", True):
+        x = np.random.default_rng(0).normal(0, 5, shape).astype(dtype)
+        x[0], x[1, ..., 2] = -INF, -INF
+        wide, f = x.astype(np.float64), partial(nn.logsumexp, axis=axis)
+        got = f(pnp.asarray(x))
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, scipy.special.logsumexp(wide, axis), bound, bound)
+        slope = np.asarray(grad(lambda x: f(x).sum())(pnp.asarray(x)))
+        largest = wide.max(axis, keepdims=True)
+        expected = np.where(largest == -INF, 0, scipy.special.softmax(np.where(largest == -INF, 0, wide), axis))
+        np.testing.assert_allclose(slope, expected, 10 * bound, 1e-30)
+        x[-1, ..., 3] = INF
+        np.testing.assert_allclose(f(pnp.asarray(x)), jit(f)(x), bound, bound)
+        got, expected = (way(grad(lambda x: f(x).sum()))(pnp.asarray(x)) for way in (lambda f: f, jit))
+        np.testing.assert_allclose(got, expected, 10 * bound, 1e-30)
+
+
+def test_elu_at_special_points() -> None:
+    x = f32(0.0, -0.0, INF, -INF, NAN, 1e-30, -1e-30, 200.0, -200.0)
+    for alpha in (1, 1.5, 0, -2.0):
+        f = partial(nn.elu, alpha=alpha)
+        for of in (f, lambda x, f=f: pullback.vjp(f, x)[1](pnp.ones_like(x))[0]):
+            np.testing.assert_allclose(of(pnp.asarray(x)), jit(of)(pnp.asarray(x)), 1e-6)
+    assert np.signbit(np.asarray(nn.elu(pnp.asarray(x)))[1])
+    assert nn.elu(pnp.asarray([1, -1])).dtype == np.float32
+    assert nn.elu(pnp.float32(-2.0)).shape == ()
+
+
 def test_logsumexp_with_factors() -> None:
     a, b = f32(1.0, 2.0, 3.0), f32(1.0, -2.0, 0.1)
     assert np.isnan(float(nn.logsumexp(a, b=b)))
@@ -311,7 +344,13 @@ def test_a_derivative_of_softmax_is_one_operation() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (600, 500)])
-@pytest.mark.parametrize("f", [nn.gelu, nn.softmax, nn.log_softmax, partial(nn.softmax, axis=None)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        nn.gelu, nn.softmax, nn.log_softmax, partial(nn.softmax, axis=None), nn.elu, partial(nn.elu, alpha=0.5),
+        partial(nn.logsumexp, axis=-1, keepdims=True), partial(nn.logsumexp, axis=0, keepdims=True),
+    ],
+)  # fmt: skip
 def test_derivatives_of_eager_code_are_those_of_programs(f: Any, shape: tuple[int, ...]) -> None:
     x, w = (pnp.asarray(np.random.default_rng(seed).standard_normal(shape), np.float32) for seed in range(2))
     total = lambda x: pnp.sum(w * f(x))

@@ -69,7 +69,7 @@ def test_nested_lists_of_arrays_and_tracers() -> None:
     assert pnp.array([x.astype("float16"), [1, 2]]).dtype == np.float16
     np.testing.assert_array_equal(jacfwd(lambda v: pnp.array([[v, 1], [2.0, v * v]]))(3.0), [[1, 0], [0, 6]])
     np.testing.assert_array_equal(vmap(lambda v: pnp.array([v, 0]))(pnp.arange(2)), [[0, 0], [1, 0]])
-    assert str(make_jaxpr(lambda v: pnp.array([v, v]))(1.0).out_avals[0]) == "f32[2]"
+    assert str(make_jaxpr(lambda v: pnp.array([v, v]))(1.0).out_avals[0]) == "float32[2]"
 
 
 BAD = [

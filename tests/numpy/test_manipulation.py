@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pullback.numpy as jnp
 from pullback import grad, jvp, make_jaxpr, vjp, vmap
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, OperandError, ShapeError, TracerArrayConversionError
+from pullback.test_util import check_grads
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 4)).astype(np.float32)
@@ -289,6 +291,19 @@ def test_repeat_of_a_given_total_length() -> None:
     assert rows.tolist() == [[0, 1, 1, 2, 2], [2, 2, 2, 2, 2]]
     with pytest.raises(TracerArrayConversionError):
         make_jaxpr(lambda c: jnp.repeat(x, c))(counts[0])
+
+
+def test_the_transpose_of_a_roll_is_a_roll() -> None:
+    x, w = (jnp.asarray(RNG.normal(size=(3, 4)).astype(np.float32)) for _ in range(2))
+    for shift, axis in ((5, None), (-1, 1), ((1, 2), (0, 1))):
+        rolled = partial(jnp.roll, shift=shift, axis=axis)
+        back = vjp(rolled, x)[1]
+        equal(back(w)[0], np.roll(w, np.negative(shift), axis))
+        names = {eqn.primitive.name for eqn in make_jaxpr(back)(w).eqns}
+        assert "roll" in names
+        assert not names & {"pad", "slice", "concatenate"}
+        check_grads(lambda x, rolled=rolled: rolled(x) * x, (x,), 2)
+    assert make_jaxpr(lambda x: jnp.roll(x, 4, 1))(x).eqns == []
 
 
 def test_roll_by_a_traced_shift() -> None:

@@ -227,3 +227,13 @@ def test_the_hypergeometric_function_above_one_where_it_is_a_power() -> None:
             np.testing.assert_allclose(f(a, b, c, x), expected, rtol=1e-5)
             np.testing.assert_allclose(grad(f, 3)(a, b, c, x), slope, rtol=1e-5)
     assert jit(psp.special.hyp2f1)(0.5, 2.0, 2.0, 3.0) == np.inf
+
+
+@pytest.mark.parametrize("x", [np.float64(1e-8), np.array([1e-8, 1 / 3]), np.int64(2**40), np.array(2**40)])
+def test_saved_arrays_of_numpy_keep_their_dtype(x: Any) -> None:
+    file = io.BytesIO()
+    pnp.save(file, x)
+    file.seek(0)
+    found = np.load(file)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, x)

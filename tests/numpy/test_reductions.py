@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback
@@ -21,7 +21,7 @@ from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeEr
 from pullback.numpy import histograms as bins
 from pullback.numpy import reductions as red
 from pullback.numpy import statistics as stats
-from tests.helpers import array, assert_elements_close
+from tests.helpers import array, assert_elements_close, chosen
 
 NAN, INF = np.nan, np.inf
 RNG = np.random.default_rng(3)
@@ -268,6 +268,7 @@ INTERPOLATING = set(METHODS) - {"lower", "higher", "nearest", "inverted_cdf", "c
 
 
 @pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=chosen(15, 50))
 @given(
     axis=st.sampled_from([None, 0, (0, 2), -1]), q=st.sampled_from([0.0, 0.3, 0.5, 1.0, [0.1, 0.9]]),
     keepdims=st.booleans(), seed=st.integers(0, 99), ugly=st.booleans(),

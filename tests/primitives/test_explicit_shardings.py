@@ -30,8 +30,8 @@ ROWS = of((8, 2), "x")
 def test_types_as_text() -> None:
     seen = []
     eval_shape(lambda x: seen.append((str(x.aval), x.aval.str_short())), X)
-    assert seen == [("f32[8@x,2@y]", "float32[8@x,2@y]")]
-    assert str(pullback.typeof(of((8,), ("x", "y")))) == "f32[8@(x,y)]"
+    assert seen == [("float32[8@x,2@y]", "float32[8@x,2@y]")]
+    assert str(pullback.typeof(of((8,), ("x", "y")))) == "float32[8@(x,y)]"
 
 
 def test_the_sharding_of_a_type_is_over_the_mesh_that_is_set() -> None:

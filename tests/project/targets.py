@@ -20,7 +20,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = ROOT / "src" / "pullback" / "backends" / "host"
-MODULES = [HOST / "loops.c", ROOT / "src" / "pullback" / "transforms" / "jit" / "quick.c"]
+MODULES = [HOST / "loops.c", HOST / "pairs.c", ROOT / "src" / "pullback" / "transforms" / "jit" / "quick.c"]
 TARGETS = [
     "x86_64-linux-gnu", "x86_64-linux-musl", "aarch64-linux-gnu",
     "x86_64-macos", "aarch64-macos",
@@ -28,6 +28,7 @@ TARGETS = [
 ]  # fmt: skip
 OPTIONS = [
     "-std=gnu11", "-O3", "-g0", "-fno-math-errno", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-variable",
+    "-Wno-unused-function",
 ]  # fmt: skip
 """Those of ``setup.py``; a warning is an error."""
 

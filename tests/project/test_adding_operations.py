@@ -155,6 +155,7 @@ def test_the_example_of_the_recipe_is_not_there_yet() -> None:
     assert not hasattr(lax, "cosm1"), "another example is needed, one that is not there"
 
 
+@pytest.mark.slow
 def test_the_recipe_works_as_printed(copied: tuple[str, Path]) -> None:
     name, place = copied
     run(place, "-c", USED.format(face=f"pullback.{name}"))

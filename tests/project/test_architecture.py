@@ -175,6 +175,7 @@ def test_every_room_has_a_folder_of_tests_and_knows_what_should_notice_its_fault
     assert [test for tests in which.ROOMS.values() for test in tests if not (ROOT / test).exists()] == []
 
 
+@pytest.mark.slow
 def test_what_should_notice_a_fault_is_there() -> None:
     for path in (max((which.SOURCE / room).glob("*.py")) for room in ROOMS):
         found = which.noticing(path.relative_to(which.SOURCE).as_posix())

@@ -118,6 +118,18 @@ def test_elliptic_pendulum(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_spline_regression(tmp_path: Path) -> None:
+    assert "leave-one-out error differs" in run("spline_regression.py", str(tmp_path / "fits.png"))
+    assert (tmp_path / "fits.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_ragged_graph_network(tmp_path: Path) -> None:
+    assert "the step was traced 1 time" in run("ragged_graph_network.py", str(tmp_path / "graphs.png"))
+    assert (tmp_path / "graphs.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
 def test_bessel_fit(tmp_path: Path) -> None:
     run("bessel_fit.py", str(tmp_path / "curve.png"))
     assert (tmp_path / "curve.png").stat().st_size > 1000

@@ -36,6 +36,7 @@ FACES = (
     "pullback.monitoring",
     "pullback.nn",
     "pullback.numpy",
+    "pullback.ragged",
     "pullback.random",
     "pullback.ref",
     "pullback.scipy",

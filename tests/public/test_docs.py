@@ -22,6 +22,7 @@ MODULES = (
     "pullback.scipy.cluster.vq", "pullback.scipy.fft", "pullback.scipy.integrate", "pullback.scipy.interpolate",
     "pullback.scipy.linalg", "pullback.scipy.ndimage", "pullback.scipy.optimize", "pullback.scipy.signal",
     "pullback.scipy.sparse.linalg",
+    "pullback.scipy.spatial", "pullback.scipy.spatial.distance",
     "pullback.scipy.special", "pullback.show", "pullback.stages", "pullback.test_util", "pullback.tree",
     "pullback.tree_util",
 )  # fmt: skip

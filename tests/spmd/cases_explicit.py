@@ -75,7 +75,7 @@ def test_a_program_says_the_shardings() -> None:
 def test_axes_of_two_types() -> None:
     mesh = MESH.update_axis_types({"y": AxisType.Auto})
     x = pullback.device_put(NUMBERS, NamedSharding(mesh, P("x", "y")))
-    assert str(pullback.typeof(x)) == "f32[8@x,4]"
+    assert str(pullback.typeof(x)) == "float32[8@x,4]"
     for f in (lambda x: x * 2, jit(lambda x: x * 2)):
         assert f(x).sharding.spec[0] == "x"
         assert np.array_equal(f(x), NUMBERS * 2)
@@ -91,7 +91,7 @@ def test_explicit_axes_within_automatic_ones() -> None:
 
     with pullback.set_mesh(auto):
         out = jit(explicit_axes(f, in_sharding=P("x")))(NUMBERS)
-    assert seen == ["f32[8@x,4]"]
+    assert seen == ["float32[8@x,4]"]
     assert np.array_equal(out, NUMBERS * 2)
 
 
@@ -106,13 +106,13 @@ def test_shards_along_some_of_the_axes() -> None:
     f = pullback.shard_map(doubled, mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
     for g in (f, jit(f)):
         out = g(x)
-        assert str(pullback.typeof(out)) == "f32[8@x,4@y]"
+        assert str(pullback.typeof(out)) == "float32[8@x,4@y]"
         np.testing.assert_allclose(out, 8 * np.sin(NUMBERS), rtol=1e-5, atol=1e-5)
-    assert set(seen) == {"f32[2,4@y]{V:x}"}
+    assert set(seen) == {"float32[2,4@y]{V:x}"}
     total = jit(
         pullback.shard_map(lambda s: lax.psum(s, "x"), mesh=MESH, in_specs=P("x"), out_specs=P(), axis_names={"x"})
     )
-    assert str(pullback.typeof(total(x))) == "f32[2,4@y]"
+    assert str(pullback.typeof(total(x))) == "float32[2,4@y]"
     assert grad(lambda x: f(x).sum())(x).sharding == x.sharding
 
 

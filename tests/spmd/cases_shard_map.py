@@ -405,11 +405,11 @@ def test_specifications_follow_from_types(names):
         g = shard_map(f, out_specs=spec, axis_names=set(names))
         outs = [g(y), jit(g)(y)]
         grads = [h(lambda y: (g(y) ** 2).sum())(y) for h in (grad, lambda f: jit(grad(f)))]
-        assert {str(pullback.typeof(v)) for v in (*outs, *grads)} == {"f32[8@i,4@j]"}
-        assert str(pullback.make_jaxpr(g)(y).out_avals[0]) == "f32[8@i,4@j]"
+        assert {str(pullback.typeof(v)) for v in (*outs, *grads)} == {"float32[8@i,4@j]"}
+        assert str(pullback.make_jaxpr(g)(y).out_avals[0]) == "float32[8@i,4@j]"
     near(outs, [plain(x)] * 2)
     near(grads, [grad(lambda x: (plain(x) ** 2).sum())(x)] * 2)
-    assert set(seen) == {"f32[2,2]{V:i,j}" if len(names) == 2 else "f32[2,4@j]{V:i}"}
+    assert set(seen) == {"float32[2,2]{V:i,j}" if len(names) == 2 else "float32[2,4@j]{V:i}"}
 
 
 def test_types_say_along_which_axes_values_vary():
@@ -800,3 +800,17 @@ def test_what_backward_rules_log_on_shards_is_stacked(mesh, check_vma):
         near(found, 6 * x * ct)
         near(logs["x"], x)
         near(logs["sum"], 3 * ct.reshape(8, 2).sum(1))
+
+
+@pytest.mark.parametrize("spec", [P(None), P(None, None), P(), P("i", None), P(None, "j"), P(("i", "j"), None)])
+def test_eager_results_have_the_specification_as_it_is_written(spec):
+    x = pnp.arange(64.0).reshape(8, 8)
+    y = shard_map(lambda part: 2 * part, mesh=GRID, in_specs=spec, out_specs=spec)(x)
+    assert y.sharding.spec.partitions == spec.partitions
+    np.testing.assert_array_equal(y, 2 * x)
+    z = shard_map(lambda part: {"a": part}, mesh=GRID, in_specs=spec, out_specs={"a": P(None)})
+    if names := [n for n in spec.partitions if n]:
+        with pytest.raises(ShardMapError, match=str(names[0][0])):
+            z(x)
+    else:
+        assert z(x)["a"].sharding.spec.partitions == (None,)

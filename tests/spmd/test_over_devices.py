@@ -105,6 +105,7 @@ np.testing.assert_array_equal(x + 1, np.ones((4, 2)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     [

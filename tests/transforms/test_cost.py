@@ -21,8 +21,9 @@ from pullback.transforms.traces.dce import dce_closed_jaxpr
 
 # fmt: off
 MOVES = frozenset((
-    "broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "rev", "pad", "concatenate", "slice", "iota",
-    "gather", "dynamic_slice", "dynamic_update_slice", "convert_element_type", "copy", "stop_gradient", "select_n",
+    "broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims", "rev", "roll", "pad", "concatenate", "slice",
+    "iota", "gather", "dynamic_slice", "dynamic_update_slice", "convert_element_type", "copy", "stop_gradient",
+    "select_n",
 ))
 # fmt: on
 

@@ -54,7 +54,7 @@ def test_a_description_is_a_constant_of_a_program():
 def test_the_type_of_a_description_and_of_a_reference():
     assert typeof(STRUCT) == typeof(pnp.ones((5, 2), "float16"))
     assert typeof(ShapeDtypeStruct((), "int32", weak_type=True)) == typeof(1)
-    assert str(typeof(new_ref(pnp.ones(2)))) == "Ref{f32[2]}"
+    assert str(typeof(new_ref(pnp.ones(2)))) == "Ref{float32[2]}"
     assert (STRUCT.is_ref, STRUCT.manual_axis_type) == (False, None)
     for x in ("a", [1.0], None, typeof(1)):
         with pytest.raises(TypeError, match="expected an array"):

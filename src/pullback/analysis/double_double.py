@@ -13,11 +13,15 @@ from __future__ import annotations
 import decimal
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.analysis.one_pass import in_one_pass
+try:
+    from pullback.backends.host import pairs
+except ImportError:  # it was installed without a compiler
+    pairs = None  # type: ignore[assignment]
 
 
 class Two(NamedTuple):
@@ -32,9 +36,60 @@ class Two(NamedTuple):
     lo: Any
 
 
+_ZERO = np.float64(0)
+_new = tuple.__new__
+
+
 def two(x: Any) -> Two:
     """Return doubles as sums of two."""
-    return Two(x, np.zeros_like(x))
+    return Two(x, _ZERO if type(x) is np.float64 else np.zeros_like(x))
+
+
+class InC:
+    """A function of numbers of two doubles that the module in C computes in one pass; otherwise NumPy does.
+
+    Attributes:
+      kernel: the index of the function in the module; None if there is no module.
+      by_numpy: computes it by NumPy, where numbers are huge, tiny or not finite, too.
+    """
+
+    def __init__(self, name: str, by_numpy: Callable[..., Two]) -> None:
+        self.kernel = None if pairs is None else pairs.kernel(name)
+        self.by_numpy = by_numpy
+        functools.update_wrapper(self, by_numpy)
+
+    def __call__(self, *xs: Two) -> Two:
+        if self.kernel is not None:
+            use_tables()
+            found = pairs.apply(self.kernel, None, True, 0.0, *[y for x in xs for y in x])
+            if found is not None:
+                return _new(Two, found)  # type: ignore[type-var]
+        return self.by_numpy(*xs)
+
+    def beside(self, xs: Any, value: Any, zeros: bool, unit: float) -> tuple[Two, float] | None:
+        """Return the results, and the relative error that few of the doubles ``value`` exceed.
+
+        Args:
+          xs: the operands.
+          value: the same results, computed with rounding.
+          zeros: whether a result of zero needs no closer look.
+          unit: the unit roundoff of the values.
+
+        Returns:
+          None if this needs the general way, such as for special values.
+        """
+        use_tables()
+        assert self.kernel is not None
+        found = pairs.apply(self.kernel, value, zeros, unit, *[y for x in xs for y in x])
+        if found is None:
+            return None
+        hi, lo, error = found
+        return _new(Two, (hi, lo)), error  # type: ignore[type-var]
+
+
+def in_c(name: str) -> Callable[[Callable[..., Two]], InC]:
+    """Return a decorator for the function of two doubles that the module in C has by this name."""
+    return lambda by_numpy: InC(name, by_numpy)
 
 
 def normal(s: Any, e: Any) -> Two:
@@ -71,18 +126,6 @@ def two_prod(a: Any, b: Any) -> tuple[Any, Any]:
     return p, e
 
 
-@in_one_pass
-def _sums(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
-    """Return the sum of ``a + b`` and ``c + d``, if all is finite."""
-    s, e = two_sum(a, c)
-    return _normalised(s, e + (b + d))
-
-
-def _normalised(s: Any, e: Any) -> tuple[Any, Any]:
-    hi = s + e
-    return hi, e - (hi - s)
-
-
 def _are_finite(lo: Any) -> bool:
     return math.isfinite(abs(lo if type(lo) is np.float64 else np.add.reduce(lo, None)))
 
@@ -91,30 +134,23 @@ def _all(mask: Any) -> bool:
     return bool(mask if mask.ndim == 0 else mask.all())
 
 
+@in_c("add")
 def add(x: Two, y: Two) -> Two:
     """Return the sum."""
-    hi, lo = _sums(*x, *y)
-    if _are_finite(lo):
-        return Two(hi, lo)
     s, e = two_sum(x.hi, y.hi)
     return normal(s, e + (x.lo + y.lo))
 
 
+@in_c("neg")
 def neg(x: Two) -> Two:
     """Return the numbers with the other sign."""
     return Two(-x.hi, -x.lo)
 
 
+@in_c("sub")
 def sub(x: Two, y: Two) -> Two:
     """Return the difference."""
     return add(x, neg(y))
-
-
-@in_one_pass
-def _products(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
-    """Return the product of ``a + b`` and ``c + d``, if all is finite."""
-    p, e = _exact_product(a, c)
-    return _normalised(p, e + (a * d + b * c))
 
 
 def _exact_product(a: Any, b: Any) -> tuple[Any, Any]:
@@ -124,44 +160,26 @@ def _exact_product(a: Any, b: Any) -> tuple[Any, Any]:
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
+@in_c("mul")
 def mul(x: Two, y: Two) -> Two:
     """Return the product."""
     if _is_complex(x) or _is_complex(y):
         a, b, c, d = *parts(x), *parts(y)
         return joined(sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c)))
-    hi, lo = _products(*x, *y)
-    if _are_finite(lo):
-        return Two(hi, lo)
     p, e = two_prod(x.hi, y.hi)
     return normal(p, e + (x.hi * y.lo + x.lo * y.hi))
 
 
-@in_one_pass
-def _squares(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the square of ``a + b``, if all is finite."""
-    p, e = _exact_product(a, a)
-    return _normalised(p, e + 2.0 * (a * b))
-
-
+@in_c("square")
 def square(x: Two) -> Two:
     """Return the square."""
     if _is_complex(x):
         return mul(x, x)
-    hi, lo = _squares(*x)
-    if _are_finite(lo):
-        return Two(hi, lo)
     p, e = two_prod(x.hi, x.hi)
     return normal(p, e + 2 * (x.hi * x.lo))
 
 
-@in_one_pass
-def _quotients(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
-    """Return the quotient of ``a + b`` and ``c + d``, if all is finite."""
-    q = a / c
-    p, e = _exact_product(q, c)
-    return _normalised(q, ((a - p) - e + b - q * d) / c)
-
-
+@in_c("div")
 def div(x: Two, y: Two) -> Two:
     """Return the quotient."""
     if _is_complex(y):
@@ -172,9 +190,6 @@ def div(x: Two, y: Two) -> Two:
     if _is_complex(x):
         a, b = parts(x)
         return joined(div(a, y), div(b, y))
-    hi, lo = _quotients(*x, *y)
-    if _are_finite(lo):
-        return Two(hi, lo)
     q = x.hi / y.hi
     p, e = two_prod(q, y.hi)
     rest = (x.hi - p) - e + x.lo - q * y.lo
@@ -182,6 +197,7 @@ def div(x: Two, y: Two) -> Two:
     return normal(q, np.where(np.isfinite(more), more, 0.0)[()] if not np.isfinite(more).all() else more)
 
 
+@in_c("sqrt")
 def sqrt(x: Two) -> Two:
     """Return the square root."""
     q = np.sqrt(x.hi)
@@ -202,6 +218,7 @@ def where(condition: Any, x: Two, y: Two) -> Two:
     return Two(np.where(condition, x.hi, y.hi)[()], np.where(condition, x.lo, y.lo)[()])
 
 
+@in_c("abs")
 def absolute(x: Two) -> Two:
     """Return the absolute values of real numbers."""
     return where(x.hi < 0, neg(x), x)
@@ -230,6 +247,9 @@ def total(x: Two, axes: tuple[int, ...]) -> Two:
     rank = np.ndim(x.hi)
     kept = [i for i in range(rank) if i not in axes]
     shape = tuple(np.shape(x.hi)[i] for i in kept)
+    found = _total_in_c(x, axes, kept)
+    if found is not None:
+        return Two(found.hi.reshape(shape)[()], found.lo.reshape(shape)[()])
     hi, lo = (np.transpose(y, [*axes, *kept]).reshape(-1, *shape) for y in x)
     while len(hi) > 1:
         half = len(hi) // 2
@@ -238,6 +258,24 @@ def total(x: Two, axes: tuple[int, ...]) -> Two:
         if len(rest[0]):
             hi, lo = np.concatenate([hi, rest[0]]), np.concatenate([lo, rest[1]])
     return Two(hi[0], lo[0]) if len(hi) else two(np.zeros(shape, hi.dtype))
+
+
+def _total_in_c(x: Two, axes: tuple[int, ...], kept: list[int]) -> Two | None:
+    """Return the sums along axes, with any axes; None where this needs the general way."""
+    shape = x.hi.shape
+    if pairs is None or x.hi.dtype != _DOUBLE or not x.hi.size:
+        return None
+    first, last = min(axes), max(axes)
+    together = len(axes) == last - first + 1
+    order = range(len(shape)) if together else [*kept, *axes]
+    outer = math.prod(shape[:first] if together else [shape[i] for i in kept])
+    inner = math.prod(shape[last + 1 :]) if together else 1
+    hi, lo = (np.ascontiguousarray(np.transpose(y, order).reshape(outer, -1, inner), _DOUBLE) for y in x)
+    found = pairs.total(hi, lo)
+    return None if found is None else Two(*found)
+
+
+_DOUBLE = np.dtype(np.float64)
 
 
 # Constants ------------------------------------------------------------------------------------------------------------
@@ -328,6 +366,14 @@ def _sine_and_cosine(x: decimal.Decimal) -> tuple[decimal.Decimal, decimal.Decim
     return sums[1], sums[0]
 
 
+@functools.cache
+def use_tables() -> None:
+    """Hand the constants to the module in C."""
+    (exp, powers), (log, logs), (angle, sines, cosines) = _exp_constants(), _log_constants(), _sine_constants()
+    tables = [np.stack(table, 1).reshape(-1) for table in (powers, logs, sines, cosines)]
+    pairs.use_tables(np.concatenate([[*exp, *log, *angle], *tables]))
+
+
 def pi() -> Two:
     """Return pi."""
     hi, lo = _pair(_pi())
@@ -339,18 +385,10 @@ def pi() -> Two:
 
 def _horner(r: Any, coefficients: list[float]) -> Any:
     """Return a polynomial in doubles, whose coefficients are given from the constant one on."""
-    return _polynomial(tuple(coefficients))(r)[0]
-
-
-@functools.cache
-def _polynomial(coefficients: tuple[float, ...]) -> Any:
-    def formula(r: Any) -> tuple[Any]:
-        value: Any = coefficients[-1]
-        for c in coefficients[-2::-1]:
-            value = value * r + c
-        return (value,)
-
-    return in_one_pass(formula)
+    value: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        value = value * r + c
+    return value
 
 
 _EXP = [1 / 3, 1 / 12, 1 / 60, 1 / 360, 1 / 2520, 1 / 20160]
@@ -383,6 +421,7 @@ def _exp_parts(x: Two) -> tuple[Any, Two]:
     return count, add(r, normal(half.hi, half.lo + r.hi * half.hi * _horner(r.hi, _EXP)))
 
 
+@in_c("exp")
 def exp(x: Two) -> Two:
     """Return the exponentials of real numbers."""
     count, more = _exp_parts(x)
@@ -393,12 +432,14 @@ def exp(x: Two) -> Two:
     return _guarded(np.exp(x.hi), Two(np.ldexp(y.hi, n >> 6), np.ldexp(y.lo, n >> 6)))
 
 
+@in_c("expm1")
 def expm1(x: Two) -> Two:
     """Return ``exp(x) - 1`` of real numbers."""
     count, more = _exp_parts(x)
     return _guarded(np.expm1(x.hi), where(count == 0, more, sub(exp(x), two(np.ones_like(x.hi)))))
 
 
+@in_c("log")
 def log(x: Two) -> Two:
     """Return the logarithms of real numbers."""
     pieces, table = _log_constants()
@@ -424,6 +465,7 @@ def _guarded_log(rough: Any, x: Two) -> Two:
     return x if _all(usual) else where(usual, x, two(rough))
 
 
+@in_c("log1p")
 def log1p(x: Two) -> Two:
     """Return ``log(1 + x)`` of real numbers."""
     s, e = two_sum(np.ones_like(x.hi), x.hi)
@@ -437,11 +479,13 @@ def sine_and_cosine(x: Two) -> tuple[Two, Two]:
     return sin(x), cos(x)
 
 
+@in_c("sin")
 def sin(x: Two) -> Two:
     """Return the sines of real numbers; see :func:`sine_and_cosine`."""
     return _circular(x, False)
 
 
+@in_c("cos")
 def cos(x: Two) -> Two:
     """Return the cosines of real numbers; see :func:`sine_and_cosine`."""
     return _circular(x, True)
@@ -522,6 +566,7 @@ def cosh(x: Two) -> Two:
     return _guarded(np.cosh(x.hi), scaled(add(e, div(two(np.ones_like(x.hi)), e)), 0.5))
 
 
+@in_c("tanh")
 def tanh(x: Two) -> Two:
     """Return the hyperbolic tangents of real numbers."""
     e = expm1(scaled(where(np.abs(x.hi) < 60, x, two(np.copysign(60.0, x.hi))), 2.0))
@@ -560,6 +605,7 @@ def cbrt(x: Two) -> Two:
     return _guarded(q.hi, add(q, div(missing, slope)))
 
 
+@in_c("logistic")
 def logistic(x: Two) -> Two:
     """Return ``1 / (1 + exp(-x))`` of real numbers."""
     one = two(np.ones_like(x.hi))

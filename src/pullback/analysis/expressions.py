@@ -68,7 +68,7 @@ class Made:
                 exact = False
             if made.depth > deepest:
                 if made.depth >= DEEPEST:
-                    made = made.cut(KEPT, {})
+                    made = tracer.made = made.cut(KEPT, {})
                 deepest = max(deepest, made.depth)
             operands.append(made)
         self.exact = exact

@@ -28,8 +28,9 @@ INFINITY = "infinity"
 NAN = "NaN"
 DECISION = "decision"
 
-_NONE: dict[Any, float] = {}
-_FEW = 10**digits.LEAST
+NOTHING: dict[Any, float] = {}
+"""The losses of a value that lost no digits."""
+FEW = 10**digits.LEAST
 """How many units of rounding an error has that is not put down to any line."""
 HUGE = 1e300
 TINY = 1e-300
@@ -98,9 +99,9 @@ class Observations:
                 if narrowest < least:
                     least = narrowest
         if not losing:
-            if error <= _FEW * least:
-                return wide, Accuracy(error, least, _NONE)
-            losses = _NONE
+            if error <= FEW * least:
+                return wide, Accuracy(error, least, NOTHING)
+            losses = NOTHING
         else:
             losses = _dominant(trace, made.primitive, [x for x in operands if x is not None]).accuracy.losses
             lost = math.log10(error / least) if error > least else 0.0

@@ -11,11 +11,16 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pullback.analysis.digits import Accuracy
-from pullback.analysis.expressions import Made, returns_elements
-from pullback.analysis.observations import Observations
-from pullback.analysis.wide import Arithmetic
-from pullback.core import dtypes, source
+import numpy as np
+
+from pullback.analysis.digits import Accuracy, unit
+from pullback.analysis.double_double import Two, pairs, use_tables
+from pullback.analysis.expressions import DEEPEST, Made, returns_elements
+from pullback.analysis.observations import FEW, NOTHING, Observations
+from pullback.analysis.rewritings import rewriting
+from pullback.analysis.two_doubles import TwoDoubles, kernels, two_doubles
+from pullback.analysis.wide import Arithmetic, wider, zero_is_right
+from pullback.core import dtypes, source, traits
 from pullback.core.array import SCALARS, ArrayImpl, as_array
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, holds_programs
@@ -63,19 +68,45 @@ class ShadowTracer(PrimalTracer):
         self.made_at = made_at
 
 
+if pairs is not None:
+    pairs.use_types(ShadowTracer, Made, Accuracy, Two, ArrayImpl, NOTHING)
+
+
 class Known:
     """What is known of an operation, so that it is looked up once.
 
     Attributes:
       primitive: the operation.
+      rules: its rules that this depends on.
       compare: what :meth:`Arithmetic.comparing` returns.
       keeps: whether its results consist of elements of its operands.
+      kernel: the index of its function in the module in C, or None.
+      flags: what that module needs to know of it, as a sum; see ``pairs.step``.
     """
 
-    __slots__ = ("compare", "keeps", "primitive")
+    __slots__ = ("compare", "flags", "keeps", "kernel", "primitive", "rules")
 
-    def __init__(self, compare: Callable[..., Any] | None, primitive: Primitive) -> None:
-        self.primitive, self.compare, self.keeps = primitive, compare, returns_elements(primitive)
+    def __init__(self, arithmetic: Arithmetic, primitive: Primitive, rules: tuple[Any, ...]) -> None:
+        self.primitive, self.rules, self.compare = primitive, rules, arithmetic.comparing(primitive)
+        self.keeps = returns_elements(primitive)
+        self.kernel = None if self.compare is None else kernels.get(primitive)
+        if self.kernel is not None:
+            use_tables()
+        known = (zero_is_right(primitive), self.keeps, traits.signs.of(primitive), rewriting.of(primitive))
+        self.flags = sum(1 << i for i, x in enumerate(known) if x)
+
+
+_known: dict[tuple[type, Primitive], Known] = {}
+
+
+def _know(arithmetic: Arithmetic, primitive: Primitive) -> Known:
+    """Return what is known of an operation, from an earlier run if its rules are the same."""
+    rules = primitive.host_rule, *[kind.of(primitive) for kind in (wider, two_doubles, rewriting)]
+    key = type(arithmetic), primitive
+    found = _known.get(key)
+    if found is None or found.rules != rules:
+        found = _known[key] = Known(arithmetic, primitive, rules)
+    return found
 
 
 class ShadowTrace(Trace):
@@ -83,17 +114,19 @@ class ShadowTrace(Trace):
 
     Attributes:
       arithmetic: the wider numbers.
+      two: whether shadows are two doubles.
       seen: what was observed.
       known: what is known of the operations that ran so far.
     """
 
-    __slots__ = ("arithmetic", "known", "seen")
+    __slots__ = ("arithmetic", "known", "seen", "two")
     transformation = "precision"
 
     def __init__(self, parent: Trace, function: Any, arithmetic: Arithmetic, seen: Observations) -> None:
         super().__init__(parent, function)
         self.quick = False
         self.arithmetic = arithmetic
+        self.two = type(arithmetic) is TwoDoubles
         self.seen = seen
         self.known: dict[Primitive, Known] = {}
 
@@ -127,10 +160,34 @@ class ShadowTrace(Trace):
         return x if tracer is None else Shadowed(tracer.primal, tracer.wide, tracer.accuracy)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        known = self.known.get(primitive)
+        if known is None:
+            known = self.known[primitive] = _know(self.arithmetic, primitive)
+        if known.kernel is not None:
+            return self._step(known, args, params)
         if primitive.host_rule is None:
             found = self._program(primitive, args, params)
             if found is not None:
                 return found
+        return self._evaluated(known, args, params)
+
+    def _step(self, known: Known, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Return the result of an operation that the module in C may compute with its shadow."""
+        assert known.kernel is not None
+        outer, scope = state.trace, state.scope
+        state.trace = parent = self.parent
+        try:
+            found = pairs.step(
+                self, parent.process, known.primitive, known.kernel, known.flags, self.two, args, params,
+                state.source_loc or source.here(), scope.phase if scope else source.FORWARD, DEEPEST, FEW,
+            )  # fmt: skip
+        finally:
+            state.trace = outer
+        return found if type(found) is ShadowTracer else self._evaluated(known, args, params, found)
+
+    def _evaluated(self, known: Known, args: tuple[Any, ...], params: dict[str, Any], outs: Any = None) -> Any:
+        """Return the results of an operation, whose values are ``outs`` if they are known."""
+        primitive = known.primitive
         operands: list[Any] = []
         primals: list[Any] = []
         wides: list[Any] = []
@@ -145,15 +202,12 @@ class ShadowTrace(Trace):
                 wides.append(None)
         outer, state.trace = state.trace, self.parent
         try:
-            outs = self.parent.process(primitive, tuple(primals), params)
-            if type(outs) is ArrayImpl:
-                known = self.known.get(primitive)
-                if known is None:
-                    known = self.known[primitive] = Known(self.arithmetic.comparing(primitive), primitive)
-                if known.compare is not None:
-                    found = self._quickly(known, operands, primals, wides, outs, params)
-                    if found is not None:
-                        return found
+            if outs is None:
+                outs = self.parent.process(primitive, tuple(primals), params)
+            if type(outs) is ArrayImpl and known.compare is not None:
+                found = self._quickly(known, operands, primals, wides, outs, params)
+                if found is not None:
+                    return found
             return self._operation(primitive, operands, primals, outs, params)
         finally:
             state.trace = outer
@@ -161,7 +215,7 @@ class ShadowTrace(Trace):
     def _quickly(
         self, known: Known, operands: list[Any], primals: list[Any], wides: list[Any], out: ArrayImpl, params: Any
     ) -> ShadowTracer | None:
-        """Return the result of an operation on few numbers; None where the general way is needed.
+        """Return the result of an operation without special values; None where the general way is needed.
 
         Args:
           known: the operation.
@@ -172,19 +226,42 @@ class ShadowTrace(Trace):
           params: the parameters of the operation.
         """
         value = out._value
-        for i, wide in enumerate(wides):
-            if wide is None:
-                x = primals[i]
-                if type(x) not in SCALARS or value.dtype.kind not in "fc":
-                    return None
-                wides[i] = self.arithmetic.widened(value.dtype.type(x))
-        found = state.silently(known.compare, wides, params, value)
+        dtype = value.dtype
+        if any(x is None for x in operands) and not self._fill(operands, primals, wides, dtype):
+            return None
+        found = known.compare(wides, params, value)  # type: ignore[misc]
         if found is None:
             return None
         wide, error = found
+        if pairs is not None:
+            scope = state.scope
+            tracer = pairs.finish(
+                self, known.primitive, known.flags, operands, primals, params, out, wide, error, unit(dtype),
+                state.source_loc or source.here(), scope.phase if scope else source.FORWARD, DEEPEST, FEW,
+            )  # fmt: skip
+            if tracer is not None:
+                return tracer  # type: ignore[no-any-return]
         made = Made(known.primitive, primals, operands, params, known.keeps)
         wide, accuracy = self.seen.weigh(self, operands, out, wide, error, made)
         return ShadowTracer(self, out, wide, accuracy, made, made.location)
+
+    def _fill(self, operands: list[Any], primals: list[Any], wides: list[Any], dtype: np.dtype[Any]) -> bool:
+        """Add the shadows of Python numbers and of arrays without one; return whether the quick way can go on."""
+        if not any(x is not None for x in operands):
+            return False  # such as floats made of integers, which are exact
+        for i, wide in enumerate(wides):
+            if wide is not None:
+                continue
+            x = primals[i]
+            if type(x) in SCALARS:
+                if dtype.kind not in "fc":
+                    return False
+                wides[i] = self.arithmetic.widened(dtype.type(x))
+            elif type(x) is ArrayImpl:
+                wides[i] = self.arithmetic.widened(x._value)
+            else:
+                return False
+        return True
 
     def _operation(
         self, primitive: Primitive, operands: list[Any], primals: list[Any], outs: Any, params: dict[str, Any]

@@ -220,7 +220,9 @@ def _report(trace: ShadowTrace, results: list[Any], out_tree: Any) -> Precision:
     accurate: list[ResultDigits] = []
     exact: list[Any] = []
     costs: dict[Any, float] = {}
-    names = [keystr(path) for path, _ in tree.leaves_with_path(tree.unflatten(out_tree, range(len(results))))]
+    numbered = tree.unflatten(out_tree, range(len(results)))
+    is_leaf = type(numbered) is int
+    names = [""] if is_leaf else [keystr(path) for path, _ in tree.leaves_with_path(numbered)]
     for x, name in zip(results, names, strict=True):
         if not isinstance(x, Shadowed):
             exact.append(x)
@@ -245,9 +247,17 @@ def _loss(event: Observed, lost: float) -> Loss:
 
 def _accurate(trace: ShadowTrace, x: Shadowed, name: str) -> ResultDigits:
     value = host_value(x.value)
+    least, most = digits.unit(value.dtype), digits.most(value.dtype)
+    exact = trace.arithmetic.rounded(x.wide)
+    if value.ndim == 0 and value.dtype.kind == "f" and math.isfinite(value) and math.isfinite(exact) and exact:
+        error = abs(float(trace.arithmetic.difference(value, x.wide))) / max(
+            abs(float(exact)), digits.tiny(value.dtype)
+        )
+        found = abs(math.log10(min(max(error, least), 1.0)))
+        return ResultDigits(name, found, most, np.asarray(found))
     with np.errstate(all="ignore"):
-        exact, difference = trace.arithmetic.rounded(x.wide), trace.arithmetic.difference(value, x.wide)
+        difference = trace.arithmetic.difference(value, x.wide)
         errors = digits.relative_errors(value, difference, exact, least=digits.tiny(value.dtype))
-        each = np.abs(np.log10(np.maximum(errors, digits.unit(value.dtype))))
-    worst = abs(math.log10(max(digits.typical_worst(np.asarray(errors)), digits.unit(value.dtype))))
-    return ResultDigits(name, worst, digits.most(value.dtype), np.asarray(each))
+        each = np.abs(np.log10(np.maximum(errors, least)))
+    worst = abs(math.log10(max(digits.typical_worst(np.asarray(errors)), least)))
+    return ResultDigits(name, worst, most, np.asarray(each))

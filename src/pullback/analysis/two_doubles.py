@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 
 from pullback.analysis import double_double as dd
-from pullback.analysis.digits import SAMPLE, few_exceed, sampled
+from pullback.analysis.digits import sampled, unit
 from pullback.analysis.double_double import Two
 from pullback.analysis.expressions import line_of
-from pullback.analysis.wide import Arithmetic, missing, wide_dtype, widened_parameters
+from pullback.analysis.wide import (
+    Arithmetic,
+    missing,
+    typical_error,
+    wide_dtype,
+    widened_parameters,
+    zero_is_right,
+)
 from pullback.core import dtypes, source, traits
 from pullback.core.array import ArrayImpl, host_value
 from pullback.core.config import enable_x64
@@ -25,6 +32,11 @@ from pullback.transforms.traces.forward import Direction, jvp_flat
 
 two_doubles = RuleKind("two_doubles", "it is taken as right to the last digit of a double")
 """``rule(*operands, **params) -> result``: an operation on numbers of two doubles; other operands are NumPy values."""
+
+beside: dict[Primitive, Callable[..., tuple[Two, float] | None]] = {}
+"""The functions of operations that the module in C computes together with the errors of the values."""
+kernels: dict[Primitive, int] = {}
+"""The indices of these functions in the module."""
 
 
 class TwoDoubles(Arithmetic):
@@ -57,7 +69,11 @@ class TwoDoubles(Arithmetic):
 
     def comparing_by_rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         rule = two_doubles.of(primitive)
-        return None if rule is None else partial(_compared, rule)
+        if rule is None:
+            return None
+        zeros = zero_is_right(primitive)
+        in_c = beside.get(primitive)
+        return partial(_compared, rule, zeros) if in_c is None else partial(_compared_in_c, in_c, zeros)
 
     def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
         rule = two_doubles.of(primitive)
@@ -143,15 +159,23 @@ def _checked(primitive: Primitive, wide: Any, out: Any) -> Any:
     return wide
 
 
-def _compared(rule: Callable[..., Any], wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
+def _compared_in_c(in_c: Any, zeros: bool, wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
     """Return the shadow of a result and its typical relative error; see :meth:`Arithmetic.comparing`."""
-    if value.dtype.kind != "f" or not 0 < value.size <= SAMPLE:
+    if value.dtype.kind not in "fV":
         return None
-    wide = rule(*wides, **(widened_parameters(params) if params else params))
+    least = unit(value.dtype)
+    return in_c(wides, value if value.dtype == _DOUBLE else value.astype(_DOUBLE), zeros, least)
+
+
+def _compared(rule: Any, zeros: bool, wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
+    """Return the same for an operation that the module in C does not compute."""
+    if value.dtype.kind not in "fV" or not value.size:
+        return None
+    wide = state.silently(rule, *wides, **(widened_parameters(params) if params else params))
     if type(wide) is not Two or wide.hi.dtype != _DOUBLE or wide.hi.shape != value.shape:
         return None
-    errors = abs(((value - wide.hi) - wide.lo) / wide.hi)
-    return wide, float(errors) if errors.ndim == 0 else few_exceed(errors, value.dtype)
+    error = typical_error(value, wide.hi, wide.lo, zeros)
+    return None if error is None else (wide, error)
 
 
 _DOUBLE = np.dtype(np.float64)

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from pullback.analysis import double_double as dd
-from pullback.analysis.double_double import Two
-from pullback.analysis.two_doubles import coarse, two_doubles
+from pullback.analysis.double_double import InC, Two, in_c
+from pullback.analysis.two_doubles import beside, coarse, kernels, two_doubles
 from pullback.core import dtypes
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.linalg.contraction import dot_general_p
 from pullback.primitives.power_series import sum_of_products_p
 from pullback.primitives.sums import reduce_sum_p
@@ -28,6 +29,7 @@ def is_complex(x: Any) -> bool:
 
 def _rule(primitive: Primitive, function: Callable[..., Two], of_complex: bool = False) -> None:
     """Register a function of numbers of two doubles, for real operands or for all."""
+    in_c = function if isinstance(function, InC) and function.kernel is not None else None
 
     def rule(*xs: Any, **params: Any) -> Any:
         if not of_complex and any(map(is_complex, xs)):
@@ -35,6 +37,9 @@ def _rule(primitive: Primitive, function: Callable[..., Two], of_complex: bool =
         return function(*[x if isinstance(x, Two) else dd.two(np.asarray(x, float)[()]) for x in xs], **params)
 
     two_doubles(primitive)(rule)
+    if in_c is not None:
+        beside[primitive] = in_c.beside
+        kernels[primitive] = in_c.kernel  # type: ignore[assignment]
 
 
 def _exp2(x: Two) -> Two:
@@ -64,11 +69,13 @@ def _is_less(x: Two, y: Two) -> Any:
     return (x.hi < y.hi) | ((x.hi == y.hi) & (x.lo < y.lo)) | np.isnan(x.hi)
 
 
+@in_c("larger")
 def _larger(x: Two, y: Two) -> Two:
     x, y = _broadcast(x, y)
     return dd.where(_is_less(y, x) & ~np.isnan(x.hi) & ~np.isnan(y.hi) | np.isnan(x.hi), x, y)
 
 
+@in_c("smaller")
 def _smaller(x: Two, y: Two) -> Two:
     return dd.neg(_larger(dd.neg(x), dd.neg(y)))
 
@@ -157,12 +164,19 @@ def _reduce_prod(x: Two, *, axes: tuple[int, ...]) -> Two:
 
 @two_doubles(reductions.reduce_max_p)
 def _reduce_max(x: Two, *, axes: tuple[int, ...]) -> Any:
-    return None if is_complex(x) or not x.hi.size else _item(_folded(x, axes, _larger, -math.inf))
+    return None if is_complex(x) or not x.hi.size else _largest(x, axes)
 
 
 @two_doubles(reductions.reduce_min_p)
 def _reduce_min(x: Two, *, axes: tuple[int, ...]) -> Any:
-    return None if is_complex(x) or not x.hi.size else _item(_folded(x, axes, _smaller, math.inf))
+    return None if is_complex(x) or not x.hi.size else dd.neg(_largest(dd.neg(x), axes))
+
+
+def _largest(x: Two, axes: tuple[int, ...]) -> Two:
+    """Return the largest of the second doubles of those numbers whose first one is the largest."""
+    hi = np.max(x.hi, axis=axes, keepdims=True)
+    lo = np.max(np.where(x.hi == hi, x.lo, -np.inf), axis=axes)
+    return _item(Two(hi.reshape(lo.shape), np.where(np.isfinite(lo), lo, 0.0)))
 
 
 def _folded(x: Two, axes: tuple[int, ...], function: Callable[[Two, Two], Two], neutral: float) -> Two:
@@ -239,3 +253,25 @@ def _one_by_one(x: Two, y: Two, dims: Any) -> Two:
     right = [np.transpose(z, (*yb, *y_free, *yc)).reshape(along_y) for z in y]
     rank = len(along_x)
     return _item(dd.total(dd.mul(Two(*left), Two(*right)), tuple(range(rank - len(terms), rank))))
+
+
+# Moves --------------------------------------------------------------------------------------------------------------
+
+
+def _by_halves(primitive: Primitive) -> None:
+    """Register the rule of an operation that moves elements, and makes none: it moves those of both doubles alike."""
+    move = primitive.host_rule
+    assert move is not None
+
+    def rule(*xs: Any, **params: Any) -> Two:
+        hi = move(*[x.hi if type(x) is Two else x for x in xs], **params)
+        return Two(hi, move(*[x.lo if type(x) is Two else x for x in xs], **params))
+
+    two_doubles(primitive)(rule)
+
+
+for _primitive in (
+    shapes.broadcast_in_dim_p, shapes.reshape_p, shapes.squeeze_p, shapes.transpose_p, slicing.slice_p, slicing.pad_p,
+    slicing.concatenate_p, slicing.stack_p, slicing.rev_p, ops.select_n_p,
+):  # fmt: skip
+    _by_halves(_primitive)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.analysis.digits import SAMPLE, Accuracy, few_exceed, sampled, unit
+from pullback.analysis.double_double import pairs
 from pullback.core import dtypes, source, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.config import enable_x64
@@ -187,7 +188,7 @@ class Doubles(Arithmetic):
 
     def comparing_by_rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         rule = primitive.host_rule
-        return None if rule is None else partial(_compared, rule)
+        return None if rule is None else partial(_compared, rule, zero_is_right(primitive))
 
     def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
         params = widened_parameters(params)
@@ -207,20 +208,53 @@ class Doubles(Arithmetic):
 _DOUBLE = np.dtype(np.float64)
 
 
-def _compared(rule: Callable[..., Any], wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
+def _compared(rule: Any, zeros: bool, wides: Sequence[Any], params: dict[str, Any], value: Any) -> Any:
     """Return the shadow of a result and its typical relative error; see :meth:`Arithmetic.comparing`."""
-    if value.dtype == _DOUBLE or not 0 < value.size <= SAMPLE:
+    if value.dtype == _DOUBLE or not value.size:
         return None
     try:
-        wide = rule(*wides, **(widened_parameters(params) if params else params))
+        wide = state.silently(rule, *wides, **(widened_parameters(params) if params else params))
     except Exception:  # the general way reports it
         return None
     if wide.dtype != _DOUBLE or wide.shape != value.shape:
         return None
-    ratio = value / wide
-    if ratio.ndim == 0:
-        return wide, float(abs(ratio - 1.0))
-    return wide, few_exceed(np.abs(ratio - 1.0), value.dtype)
+    error = typical_error(value, wide, None, zeros)
+    return None if error is None else (wide, error)
+
+
+def zero_is_right(primitive: Primitive) -> bool:
+    """Whether a result of zero whose shadow is zero needs no closer look, as it does where numbers may underflow."""
+    signs = traits.signs.of(primitive)
+    return len(signs) == 1 if signs else bool(traits.moves.of(primitive) or traits.passes_nan.of(primitive))
+
+
+def typical_error(value: Any, hi: Any, lo: Any, zeros: bool) -> float | None:
+    """Return the relative error that few elements exceed, of values whose exact numbers are ``hi + lo``.
+
+    Args:
+      value: the elements as the program has them.
+      hi: doubles.
+      lo: further ones, or None.
+      zeros: whether a value of zero may be right.
+
+    Returns:
+      None for errors of 1 or more, special values, and a zero that may not be right.
+    """
+    least = unit(value.dtype)
+    if pairs is not None:
+        value = value if value.dtype.char in "fd" else value.astype(np.float32)
+        found = pairs.error(value, zeros, least, hi, lo)
+        if found is not None or value.flags.c_contiguous:
+            return found  # type: ignore[no-any-return]
+    if value.size > SAMPLE and not (np.isfinite(value).all() and np.isfinite(hi).all()):
+        return None
+    if not zeros and not value.all():
+        return None
+    some, exact = sampled(value), sampled(hi)
+    with np.errstate(all="ignore"):
+        difference = some - exact if lo is None else (some - exact) - sampled(lo)
+        error = few_exceed(np.where(difference == 0, 0.0, np.abs(difference / exact)), value.dtype)
+    return error if error < 1 else None
 
 
 def widened_parameters(params: dict[str, Any]) -> dict[str, Any]:

@@ -31,8 +31,9 @@ Functions = Sequence[Callable[..., Any]]
 
 
 def staged_branches(
-    what: str, functions: Functions, avals: Sequence[ShapedArray], in_tree: Any, with_refs: Callable[[Any], Any]
-) -> list[Body]:
+    what: str, functions: Functions, avals: Sequence[ShapedArray], in_tree: Any, with_refs: Callable[[Any], Any],
+    lasting: bool = False,
+) -> list[Body]:  # fmt: skip
     """Trace each branch to a program; return a :class:`Body` for each.
 
     Args:
@@ -41,12 +42,13 @@ def staged_branches(
       avals: the types of the operands' leaves.
       in_tree: the tree of the operands.
       with_refs: puts the mutable references, which zeros replace in the operands, back into a tree of operands.
+      lasting: whether the programs are kept with the functions: there are no such references.
     """
 
     def staged(function: Callable[..., Any]) -> Body:
         return stage(
             what, function, lambda *xs: function(*with_refs(tree.unflatten(in_tree, xs))), avals,
-            lambda: leaf_names("operands", in_tree),
+            lambda: leaf_names("operands", in_tree), key=("a branch", in_tree) if lasting else None,
         )  # fmt: skip
 
     return [staged(f) for f in functions]

@@ -1,7 +1,8 @@
 """Helpers of branches and loops: staging bodies, running their programs, and checking their types.
 
-A body is staged in each call. Captured values become operands, so that the program holds no values. Equal programs are
-deduplicated, so that a body that is a new closure in each call shares derivatives and compiled code with earlier ones.
+A body is staged once for a function, trees and types (`kept_bodies`). Captured values become operands, so that the
+program holds no values. Equal programs are deduplicated, so that a body that is a new closure in each call, which is
+staged again, shares derivatives and compiled code with earlier ones.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.control import kept_bodies
 from pullback.core import dtypes, tree
 from pullback.core.array import SCALARS, Array, as_array, as_value, host_value, typeof
 from pullback.core.errors import ControlFlowError, OperandError, RefError
@@ -18,6 +20,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, jaxpr_
 from pullback.core.refs import RefCell
 from pullback.core.trace import Tracer, is_at_work, leaked
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import has_user_types, types_of_values
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.varying import vary
@@ -185,8 +188,9 @@ def stage(
     names: Callable[[], list[str]],
     carried: Sequence[Ref] = (),
     varying: dict[Ref, frozenset[Any]] | None = None,
+    key: Any = None,
 ) -> Body:
-    """Stage a function of flat arguments, as a :class:`Body`.
+    """Return a function of flat arguments as a :class:`Body`: the program that was kept, or a new one.
 
     Args:
       what: the operation that it is staged for, for error messages.
@@ -197,7 +201,14 @@ def stage(
       carried: references whose contents are inputs and results even if the function does not write them. They come
         before other references.
       varying: for some references, the named axes along which the program declares their initial contents to vary.
+      key: the operation and the trees of the arguments, on which `call` depends besides `function`; None if it depends
+        on more, so that the program is not kept.
     """
+    of_arrays = not types_of_values or not has_user_types(avals)
+    cached = kept_bodies.full_key(key, avals) if key is not None and of_arrays and not (carried or varying) else None
+    if cached is not None and (found := kept_bodies.kept(function, cached)) is not None:
+        captured = [*found.consts, *contents(found.read)]
+        return Body(found.program, captured, found.out_tree, found.written)
     flat = FlatFunction(call, described=function)
     scope = Scope(carried, varying)
     closed = stage_flat(function, flat, avals, what, lambda i: names()[i], outside=scope)
@@ -205,9 +216,11 @@ def stage(
     read, count = scope.read, len(avals)
     own, more = jaxpr.invars[:count], jaxpr.invars[count:]
     inputs = [*jaxpr.constvars, *more[: len(read)], *own, *more[len(read) :]]
-    hoisted = Jaxpr([], inputs, jaxpr.eqns, jaxpr.outvars)
-    captured = [*closed.consts, *contents(read)]
-    return Body(ClosedJaxpr(hoisted), captured, flat.out_structure, scope.written, scope.in_rules)
+    program = ClosedJaxpr(Jaxpr([], inputs, jaxpr.eqns, jaxpr.outvars))
+    written, out_tree = scope.written, flat.out_structure
+    if cached is not None and not scope.in_rules:
+        kept_bodies.keep(function, cached, program, closed.consts, read, written, out_tree)
+    return Body(program, [*closed.consts, *contents(read)], out_tree, written, scope.in_rules)
 
 
 def with_varying_predicate(body: Body, axes: frozenset[Any]) -> Body:
@@ -234,6 +247,7 @@ class Carry(NamedTuple):
       leaves: the initial values: those of hidden variables, followed by the leaves of the user's carry.
       treedef: the structure of the user's carry.
       hidden: the names of further carried variables, such as the number of the step.
+      key: the key of the body for :func:`stage`; None if its program is not kept.
     """
 
     what: str
@@ -241,6 +255,7 @@ class Carry(NamedTuple):
     leaves: list[Array]
     treedef: Any
     hidden: Sequence[str] = ()
+    key: Any = None
 
     @property
     def avals(self) -> list[ShapedArray]:
@@ -311,13 +326,13 @@ def stage_step(
       ControlFlowError: the body returns another carry than it takes (a TypeError and ValueError).
     """
     count = len(carry.leaves)
-    body = stage(carry.what, carry.function, call, [*carry.avals, *others], names)
+    body = stage(carry.what, carry.function, call, [*carry.avals, *others], names, key=carry.key)
     varying: dict[Ref, frozenset[Any]] = {}
     while True:
         changed = carry.promoted(tree.treedef_children(body.out_tree)[0], body.jaxpr.out_avals[:count])
         if not (_spread(body, varying) or changed):
             break
-        body = stage(carry.what, carry.function, call, [*carry.avals, *others], names, body.refs, varying)
+        body = stage(carry.what, carry.function, call, [*carry.avals, *others], names, body.refs, varying, carry.key)
     carry.check(body.jaxpr.out_avals[:count])
     return body
 

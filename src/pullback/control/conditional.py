@@ -231,9 +231,9 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
         if config.disable_jit:
             return _called(functions[int(value)], what, operands)
         return run_compared(what, int(value), functions, operands)
-    operands, with_refs = without_refs(operands)
-    leaves, in_tree = leaves_of(operands, what, "operands")
-    bodies = staged_branches(what, functions, [x.aval for x in leaves], in_tree, with_refs)
+    plain, with_refs = without_refs(operands)
+    leaves, in_tree = leaves_of(plain, what, "operands")
+    bodies = staged_branches(what, functions, [x.aval for x in leaves], in_tree, with_refs, plain is operands)
     axes = typeof(index).varying
     if axes:
         bodies, leaves = [with_varying_predicate(body, axes) for body in bodies], [vary(x, axes) for x in leaves]

@@ -104,7 +104,7 @@ def fori_loop(
     def step(i: Any, *tracers: Any) -> Any:
         return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
 
-    carry = Carry("fori_loop", body_fun, [first, *leaves], treedef, ["i"])
+    carry = Carry("fori_loop", body_fun, [first, *leaves], treedef, ["i"], ("fori_loop", treedef))
     outs, _, _ = run_scan(carry, step, [], tree.structure(None), loop, checkpoints, preaccumulate)
     return tree.unflatten(treedef, outs[1:])
 
@@ -152,7 +152,8 @@ def _unbounded(
     def test(i: Any, upper: Any, *tracers: Any) -> Any:
         return lt_p.bind(i, upper)
 
-    carry = Carry("fori_loop", body_fun, [first, last, *leaves], treedef, ["i", "upper"])
+    key = "fori_loop between", treedef
+    carry = Carry("fori_loop", body_fun, [first, last, *leaves], treedef, ["i", "upper"], key)
     return tree.unflatten(treedef, run_while(carry, body_fun, test, step, checkpoints, preaccumulate)[2:])
 
 

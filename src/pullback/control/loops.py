@@ -110,7 +110,7 @@ def while_loop(
             if not holds:
                 return value
             value = body_fun(value)
-    carry = Carry("while_loop", body_fun, leaves, treedef)
+    carry = Carry("while_loop", body_fun, leaves, treedef, key=("while_loop", treedef))
 
     def step(*tracers: Any) -> Any:
         return body_fun(tree.unflatten(treedef, tracers)), None
@@ -154,9 +154,10 @@ def run_while(
       preaccumulate: ``"auto"`` to store local Jacobians instead of residuals wherever they are smaller.
     """
     body = stage_step(carry, step, [], carry.names)
+    test_key = ("the condition", carry.key)
     refs = body.refs
     known_axes = {r: a.varying for r, a in zip(refs, body.jaxpr.in_avals[-len(refs) :], strict=True)} if refs else None
-    condition = stage(carry.what, test_function, test, carry.avals, carry.names, refs, known_axes)
+    condition = stage(carry.what, test_function, test, carry.avals, carry.names, refs, known_axes, test_key)
     if condition.writes():
         raise RefError(
             f"while_loop: the condition {name_of(test_function)} writes to a reference, but it may only read, "

@@ -79,6 +79,8 @@ def scan(
 
     The size of the compiled program does not depend on the number of steps. Also in eager mode a loop of more than a
     few operations runs as a compiled program, which is cached; under ``disable_jit`` it is a loop in Python.
+    ``f`` is traced once for its types, and again if a variable that it closes over, or a global, was bound anew: its
+    ``print`` and other effects of Python occur while it is traced, as under ``jit``.
 
     Args:
       f: the step, ``f(carry, x) -> (carry, y)``; the new carry has the same tree, shapes and dtypes as the old one.
@@ -128,7 +130,8 @@ def scan(
         (_, carry), ys = scan(f, init, xs, length, reverse, unroll, **options)
         return carry, ys
     loop = Loop(count, bool(reverse), checked_unroll("scan", unroll, count))
-    return _run(Carry("scan", f, leaves, treedef), f, elements, xs_tree, loop, **options)
+    carry = Carry("scan", f, leaves, treedef, key=("scan", treedef, xs_tree))
+    return _run(carry, f, elements, xs_tree, loop, **options)
 
 
 def _run(
@@ -448,7 +451,8 @@ def _mapped(f: Callable[..., Any], xs: Any, named: Any = None) -> Any:
     """
     elements, xs_tree = leaves_of(xs, "map", "xs")
     loop = Loop(step_count("map", elements, xs_tree, None), False, 1)
-    empty = Carry("map", f if named is None else named, [], tree.structure(None))
+    key = ("map", xs_tree) if named is None else None
+    empty = Carry("map", f if named is None else named, [], tree.structure(None), key=key)
     return _run(empty, lambda _, x: (None, f(x)), elements, xs_tree, loop)[1]
 
 

@@ -197,7 +197,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     >>> from pullback.extend import ShapedArray
     >>> from pullback.extend.core import mapped_aval
     >>> mapped_aval(3, 1, ShapedArray((2, 3), np.dtype("float32")))
-    ShapedArray(f32[2])
+    ShapedArray(float32[2])
     """
     if axis is None:
         return aval
@@ -224,7 +224,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
     >>> from pullback.extend import ShapedArray
     >>> from pullback.extend.core import unmapped_aval
     >>> unmapped_aval(3, 1, ShapedArray((2,), np.dtype("float32")))
-    ShapedArray(f32[2,3])
+    ShapedArray(float32[2,3])
     """
     if axis is None:
         return aval
@@ -330,7 +330,7 @@ def gensym() -> Callable[[ShapedArray], Var]:
     >>> from pullback.extend.core import gensym
     >>> new = gensym()
     >>> print(new(ShapedArray((2,), np.dtype("float32"))).aval)
-    f32[2]
+    float32[2]
     """
     return Var
 

@@ -17,7 +17,7 @@ class RefCell:
 
     Attributes:
       content: the array that the reference holds; a tracer if the array is traced, by ``home`` or by a trace around it.
-      inner: the type of the content, which never changes.
+      inner: the type of the content, which never changes; that of an array or a user's.
       home: the trace under which the reference was made; None if it was made in eager code.
       ended: why the reference cannot be used any more, for error messages; empty while the reference can be used.
       is_argument: whether the cell stands for a reference that the caller passed as an argument.
@@ -26,9 +26,11 @@ class RefCell:
 
     __slots__ = ("__weakref__", "content", "ended", "home", "inner", "is_argument", "made_at")
 
-    def __init__(self, content: Any, home: Any, made_at: source.Location | None = None) -> None:
+    def __init__(
+        self, content: Any, home: Any, made_at: source.Location | None = None, inner: Any = None
+    ) -> None:  # fmt: skip
         self.content = content
-        self.inner: ShapedArray = content.aval
+        self.inner: Any = content.aval if inner is None else inner
         self.home = home
         self.ended = ""
         self.is_argument = False
@@ -51,7 +53,7 @@ class AbstractRef(AbstractValue):
     >>> from pullback import typeof
     >>> from pullback.ref import AbstractRef
     >>> AbstractRef(typeof(1.0))
-    Ref{f32[]}
+    Ref{float32[]}
     """
 
     __slots__ = ("inner_aval", "kind", "memory_space")
@@ -76,8 +78,11 @@ class AbstractRef(AbstractValue):
     def _key(self) -> tuple[Any, ...]:
         return self.inner_aval, self.memory_space, self.kind
 
+    def __format__(self, spec: str) -> str:  # as messages show it
+        return format(f"Ref{{{self.inner_aval}}}", spec)
+
     def __repr__(self) -> str:
-        return f"Ref{{{self.inner_aval}}}"
+        return f"Ref{{{self.inner_aval!s}}}"
 
 
 def take_refs(leaves: list[Any]) -> dict[int, Any] | None:

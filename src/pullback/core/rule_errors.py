@@ -37,7 +37,7 @@ def explain(error: Exception, primitive: Any, args: Sequence[Any], params: dict[
     if primitive.host_rule is None:
         return missing_rule(primitive, "host", "evaluation")
     if isinstance(error, MemoryError) or (isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error))):
-        avals = ", ".join(str(typeof(x)) for x in args)
+        avals = ", ".join(format(typeof(x)) for x in args)
         shown = ", ".join(f"{k}={v}" for k, v in params.items())
         return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
     if primitive.abstract_eval_rule is not None:

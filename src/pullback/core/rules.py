@@ -99,7 +99,7 @@ class _Checks:
         """
         x = self.array(x, what)
         if x.shape != shape or x.dtype != dtype:
-            raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", str(typeof(x)))
+            raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", format(typeof(x)))
         return x
 
     def with_tangent(self, out: Any, tangent: Any, number: int | None = None) -> tuple[Any, Any]:
@@ -130,7 +130,7 @@ def _show(x: Any) -> str:
         brackets = "()" if isinstance(x, tuple) else "[]"
         return f"{brackets[0]}{', '.join(map(_show, x))}{brackets[1]}"
     if isinstance(x, Array):
-        return str(typeof(x))
+        return format(typeof(x))
     if isinstance(x, np.ndarray):
         return f"an np.ndarray of shape {x.shape} and dtype {x.dtype}"
     return "None" if x is None else f"{quoted(x)} of type {type(x).__name__}"
@@ -226,8 +226,8 @@ def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], param
     found = infer(checks.primitive, [typeof(x) for x in as_operands(values)], params)
     expected = found if checks.primitive.multiple_results else [found]
     if [(x.shape, x.dtype) for x in results] != [(a.shape, a.dtype) for a in expected]:
-        given = ", ".join(str(ShapedArray(x.shape, x.dtype)) for x in results)
-        raise checks.wrong(f"{', '.join(map(str, expected))}, as its abstract evaluation rule says", given)
+        given = ", ".join(format(ShapedArray(x.shape, x.dtype)) for x in results)
+        raise checks.wrong(f"{', '.join(map(format, expected))}, as its abstract evaluation rule says", given)
 
 
 def checked_abstract_eval(primitive: trace.Primitive, rule: Rule) -> Rule:
@@ -329,7 +329,7 @@ def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
         if not (hasattr(value, "name") and hasattr(value, "shape") and hasattr(value, "dtype")):
             raise checks.wrong(f"{what} as a value of the builder", _show(value))
         if value.shape != aval.shape or value.dtype != aval.dtype:
-            came = str(ShapedArray(value.shape, value.dtype))
+            came = format(ShapedArray(value.shape, value.dtype))
             raise checks.wrong(f"{what} of type {aval}, as its abstract evaluation rule says", came)
 
     def checked(hlo: Any, *operands: Any, **params: Any) -> Any:

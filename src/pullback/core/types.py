@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, Final, NamedTuple
 
@@ -76,10 +77,7 @@ class ShapedArray(ArrayProtocol):
 
     @property
     def size(self) -> int:
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
+        return math.prod(self.shape)
 
     def batched(self, axis: MappedAxis, dim: int | None = 0) -> ShapedArray:
         """Return the type of a batch of such arrays, with ``axis`` at ``dim`` unless None, and not in ``varying``."""
@@ -147,12 +145,14 @@ class ShapedArray(ArrayProtocol):
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def __str__(self) -> str:
-        return f"{short_name(self.dtype)}{self._shown_shape()}"
+    __str__ = str_short
+
+    def __format__(self, spec: str) -> str:  # as programs and messages show it
+        return format(self.str_short(short_dtypes=True), spec)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self}{weak})"
+        return f"ShapedArray({self!s}{weak})"
 
 
 def _unpickled(

@@ -227,6 +227,15 @@ def is_user_value(x: Any) -> bool:
     return type(x) in types_of_values and isinstance(types_of_values[type(x)](x), HiType)
 
 
+def mutable_type(x: Any) -> Any:
+    """Return the type of an object of a registered class whose values are mutable; None for any other object."""
+    if not types_of_values or type(x) not in types_of_values:
+        return None
+    aval = types_of_values[type(x)](x)
+    is_mutable = not isinstance(aval, HiType) and getattr(aval, "has_qdd", False)
+    return aval if is_mutable and hasattr(aval, "update_from_loval") else None
+
+
 def has_user_types(avals: Any) -> bool:
     """Whether one of some types is a user's."""
     return bool(types_of_values) and any(isinstance(a, HiType) for a in avals)

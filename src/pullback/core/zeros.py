@@ -68,7 +68,7 @@ class Zero:
     >>> from pullback import core
     >>> from pullback.interpreters import ad
     >>> ad.Zero(core.ShapedArray((3,), np.dtype("float32")))
-    Zero(f32[3])
+    Zero(float32[3])
     """
 
     __slots__ = ("aval",)
@@ -97,7 +97,7 @@ class Zero:
         return zeros_of(self.aval)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        return f"Zero({self.aval})"
+        return f"Zero({self.aval!s})"
 
 
 tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))

@@ -200,8 +200,8 @@ def compiled_facts(compiled: Any) -> list[tuple[str, str]]:
     rows = [
         ("function", lowered.program.name.removeprefix("jit_")),
         ("device", str(compiled.program.device)),
-        ("arguments", ", ".join(map(str, lowered.traced.in_avals)) or "none"),
-        ("results", ", ".join(map(str, lowered.traced.out_avals)) or "none"),
+        ("arguments", ", ".join(map(format, lowered.traced.in_avals)) or "none"),
+        ("results", ", ".join(map(format, lowered.traced.out_avals)) or "none"),
     ]
     cost = _said(compiled.cost_analysis) or {}
     rows += [(name, f"{cost[key]:,.0f}") for key, name in _COSTS if cost.get(key, 0) > 0]

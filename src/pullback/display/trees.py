@@ -46,7 +46,7 @@ def text(value: Any) -> str:
 def leaf_text(leaf: Any) -> str:
     """Return the type of a leaf that is an array, and a short text of any other."""
     if isinstance(leaf, Array):
-        return str(leaf.aval)
+        return format(leaf.aval)
     if isinstance(leaf, np.ndarray):
         return f"NumPy's {leaf.dtype}{list(leaf.shape)}"
     return quoted(leaf)

@@ -79,7 +79,7 @@ class Exported:
     >>> from pullback import ShapeDtypeStruct, export, jit
     >>> exported = export.export(jit(jnp.sin))(ShapeDtypeStruct((3,), jnp.float32))
     >>> print(exported.fun_name, exported.in_avals, exported.platforms)
-    sin (ShapedArray(f32[3]),) ('cpu',)
+    sin (ShapedArray(float32[3]),) ('cpu',)
     >>> print(export.deserialize(exported.serialize()).call(jnp.zeros(3)))
     [0. 0. 0.]
     """
@@ -310,7 +310,7 @@ class Exported:
         return f"{'kwargs' if path[0].idx else 'args'}{tree.keystr(path[1:])}"
 
     def __repr__(self) -> str:
-        takes, returns = (", ".join(map(str, avals)) for avals in (self.in_avals, self.out_avals))
+        takes, returns = (", ".join(map(format, avals)) for avals in (self.in_avals, self.out_avals))
         return f"Exported({self.fun_name}: ({takes}) -> ({returns}) for {', '.join(self.platforms)})"
 
     __str__ = __repr__
@@ -363,7 +363,7 @@ def export(
     >>> from pullback import ShapeDtypeStruct, export, jit
     >>> exported = export.export(jit(lambda x: {"twice": 2 * x}))(ShapeDtypeStruct((3,), "float32"))
     >>> exported.in_avals, exported.out_avals
-    ((ShapedArray(f32[3]),), (ShapedArray(f32[3]),))
+    ((ShapedArray(float32[3]),), (ShapedArray(float32[3]),))
     >>> print(exported.call(np.ones(3, "float32"))["twice"])
     [2. 2. 2.]
     """

@@ -62,7 +62,7 @@ class UndefinedPrimal:
         return self._linear.aval
 
     def __repr__(self) -> str:
-        return f"UndefinedPrimal({self.aval})"
+        return f"UndefinedPrimal({self.aval!s})"
 
 
 tree.register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))

@@ -338,7 +338,7 @@ def _host_function(callback: Callable[..., Any], kinds: Sequence[Any], types: Se
         if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in types]:
             raise CallbackError(
                 f"the function {describe_function(callback)}, passed to emit_python_callback, must return "
-                f"{', '.join(map(str, types))}, but returned {', '.join(map(str, found))}"
+                f"{', '.join(map(format, types))}, but returned {', '.join(map(format, found))}"
             )
         return tuple(outs)
 

@@ -11,7 +11,7 @@ Classes:
 >>> inputs = [pe.PartialVal.known(jnp.float32(2)), pe.PartialVal.unknown(core.get_aval(1.0))]
 >>> jaxpr, results, consts = pe.trace_to_jaxpr_nounits(lambda x, y: [x * x, x + y], inputs)
 >>> results[0].get_known(), results[1].get_known(), results[1].get_aval()
-(Array(4., dtype=float32), None, ShapedArray(f32[]))
+(Array(4., dtype=float32), None, ShapedArray(float32[]))
 >>> jaxpr
 { lambda a:f32[]; b:f32[]. let c:f32[] = add a b in (c,) }
 """
@@ -48,7 +48,7 @@ class PartialVal(tuple[Any, Any]):
     >>> from pullback import core
     >>> from pullback.interpreters.partial_eval import PartialVal
     >>> PartialVal.known(2.0).is_known(), PartialVal.unknown(core.get_aval(2.0)).get_aval()
-    (True, ShapedArray(f32[], weak_type=True))
+    (True, ShapedArray(float32[], weak_type=True))
     """
 
     __slots__ = ()
@@ -148,7 +148,7 @@ def trace_to_jaxpr_dynamic(
     >>> from pullback import core
     >>> from pullback.interpreters import partial_eval as pe
     >>> pe.trace_to_jaxpr_dynamic(lambda x: [x + x], [core.get_aval(1.0)])
-    ({ lambda ; a:f32[]. let b:f32[] = add a a in (b,) }, [ShapedArray(f32[], weak_type=True)], [])
+    ({ lambda ; a:f32[]. let b:f32[] = add a a in (b,) }, [ShapedArray(float32[], weak_type=True)], [])
     """
     closed = stage_flat(fun, _flat(fun), in_avals, "trace_to_jaxpr_dynamic")
     jaxpr, consts = closed.jaxpr, closed.consts

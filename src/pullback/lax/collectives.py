@@ -707,7 +707,7 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     ...     print(typeof(terms))
     ...     return lax.psum(terms, "i")
     >>> print(shard_map(total, mesh=make_mesh((1,), ("i",)), in_specs=P("i"), out_specs=P())(jnp.ones(2)))
-    f32[2]{U:i}
+    float32[2]{U:i}
     [1. 1.]
     """
     if isinstance(axis_name, (set, frozenset)):

@@ -151,8 +151,8 @@ class _Reduction:
         if structure != self.treedef or [(a.shape, a.dtype) for a in outs] != wanted:
             raise ArgumentError(
                 f"{self.name}: {name_of(self.computation)} must return a tree of scalars like one of its arguments, "
-                f"{tree.unflatten(self.treedef, list(map(str, scalars[: len(self.xs)])))}, got "
-                f"{tree.unflatten(structure, list(map(str, outs)))}"
+                f"{tree.unflatten(self.treedef, list(map(format, scalars[: len(self.xs)])))}, got "
+                f"{tree.unflatten(structure, list(map(format, outs)))}"
             )
         jaxpr = closed.jaxpr
         if len(self.xs) > 1 or len(jaxpr.eqns) != 1 or jaxpr.outvars != jaxpr.eqns[0].outvars:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.arguments import flag
-from pullback.core.array import Array, ArrayLike
+from pullback.core.array import LARGE, Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
@@ -466,8 +468,26 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> print(nn.elu(jnp.array([-1000.0, 2.0])))
     [-1.  2.]
     """
+    if type(alpha) in (int, float) and isinstance(x, Array) and x.dtype.char in "fd":
+        return _elu(x, alpha=alpha)
+    return _elu_by_operations(x, alpha=alpha)
+
+
+def _elu_by_operations(x: Any, *, alpha: Any) -> Any:
     positive = pnp.greater(x, 0)
     return pnp.where(positive, x, pnp.multiply(alpha, pnp.expm1(pnp.where(positive, 0.0, x))))
+
+
+def _host_elu(x: Any, *, alpha: float) -> Any:
+    return np.where(x > 0, x, np.expm1(x) * alpha)[()]
+
+
+def _elu_jvp(t: Any, x: Any, ans: Any, alpha: float) -> Any:
+    slope = ops.where(ops.gt(x, 0), 1, ops.mul(ops.exp(x), alpha))
+    return ops.mul(t, slope)
+
+
+_elu = host_fused("elu", host=_host_elu, otherwise=_elu_by_operations, large=LARGE, jvp=_elu_jvp)
 
 
 @named

@@ -283,8 +283,8 @@ def _check_operands(q: Any, k: Any, v: Any) -> None:
         raise ShapeError(f"{NAME}: query and key must have the same batch and size (first and last axes), got {shown}")
     if k.shape[-2] == 0 or q.shape[-2] % k.shape[-2]:
         raise ShapeError(
-            f"{NAME}: the number of key heads, {k.shape[-2]}, must divide that of query heads, "
-            f"{q.shape[-2]}; got {shown}"
+            f"{NAME}: the number of query heads, {q.shape[-2]}, must be a multiple of that of key heads, "
+            f"{k.shape[-2]}; got {shown}"
         )
     if k.shape[-3] == 0:
         raise ShapeError(f"{NAME}: the number of keys must not be zero; got {shown}")

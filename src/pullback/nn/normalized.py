@@ -18,10 +18,12 @@ import pullback.numpy as pnp
 from pullback.backends.devices.shardings import OutSharding
 from pullback.backends.host import native
 from pullback.backends.host import reductions as host_reductions
+from pullback.backends.host.rows import of_rows
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import LARGE, Array, ArrayLike
+from pullback.core.config import config
 from pullback.core.elsewhere import is_here
 from pullback.core.errors import ArgumentError, PullbackError, ShapeError
 from pullback.core.linear import LinearTracer
@@ -139,17 +141,25 @@ def logsumexp(
     axes = all_axes(axis, len(x.shape), "logsumexp")
     if where is not None:
         x = ops.where(_mask("logsumexp", where, x.shape), x, -math.inf)
+    if factors is None and not return_sign and _is_usual(x):
+        out = strong(_logsumexp(x, axes=axes))
+        return shapes.expand_dims(out, axes) if keepdims and axes else out
+    results = _sum_of_terms(x, factors, axes, return_sign)
+    if not keepdims:
+        results = [shapes.squeeze(r, axes) for r in results]
+    results = [strong(r) for r in results]
+    return tuple(results) if return_sign else results[0]
+
+
+def _sum_of_terms(x: Any, factors: Any, axes: Positions, return_sign: bool) -> list[Any]:
+    """Return the logarithm of the sum of terms, and its sign if ``return_sign``; ``axes`` are kept with size one."""
     largest = _largest(x if factors is None else ops.where(ops.eq(factors, 0), -math.inf, x), axes)
     shift = ops.where(ops.is_finite_p.bind(largest), largest, 0)
     nothing = ops.eq(largest, -math.inf)
     total = ops.where(nothing, 1, _sum(_terms(_difference(x, shift), factors), axes))
     size = ops.log(ops.abs(total) if return_sign else total)
     out = ops.where(nothing, -math.inf, ops.add(size, ops.convert_element_type(shift, size.dtype)))
-    results = [out, ops.where(nothing, 0, ops.sign(total))] if return_sign else [out]
-    if not keepdims:
-        results = [shapes.squeeze(r, axes) for r in results]
-    results = [strong(r) for r in results]
-    return tuple(results) if return_sign else results[0]
+    return [out, ops.where(nothing, 0, ops.sign(total))] if return_sign else [out]
 
 
 def _terms(exponents: Any, factors: Any) -> Any:
@@ -163,6 +173,37 @@ def _terms(exponents: Any, factors: Any) -> Any:
     safe = ops.lt(real, math.log(float(dtypes.finfo(real.dtype).max)))
     dropped = ops.and_p.bind(ops.eq(factors, 0), ops.not_p.bind(safe))
     return ops.mul(factors, ops.exp(ops.where(dropped, -math.inf, exponents)))
+
+
+def _logsumexp_by_operations(x: Any, *, axes: Positions) -> Any:
+    return shapes.squeeze(_sum_of_terms(x, None, axes, return_sign=False)[0], axes)
+
+
+def _host_logsumexp(x: Any, *, axes: Positions) -> Any:
+    if _are_rows(x, axes=axes):
+        return of_rows("logsumexp", x, axes=axes, reduces=True)[()]
+    shift = _host_shift(x, axes)
+    return np.squeeze(np.log(_host_sum(np.exp(x - shift), axes)) + shift, axes)[()]
+
+
+def _host_shift(x: Any, axes: Positions) -> Any:
+    """Return the largest elements along ``axes``, which are kept with size one; 0 where they are not finite."""
+    largest = np.max(x, axes, keepdims=True, initial=-np.inf)
+    return np.where(np.isfinite(largest), largest, largest.dtype.type(0))
+
+
+def _logsumexp_slope_by_operations(x: Any, *, axes: Positions) -> Any:
+    largest = _largest(x, axes)
+    exponentials = ops.exp(_difference(x, ops.where(ops.is_finite_p.bind(largest), largest, 0)))
+    return ops.div(exponentials, ops.where(ops.eq(largest, -math.inf), 1, _sum(exponentials, axes)))
+
+
+def _host_logsumexp_slope(x: Any, *, axes: Positions) -> Any:
+    if _are_rows(x, axes=axes):
+        return of_rows("logsumexp_slope", x, axes=axes)
+    exponentials = np.exp(x - _host_shift(x, axes))
+    total = _host_sum(exponentials, axes)
+    return np.divide(exponentials, np.where(total == 0, total.dtype.type(1), total))
 
 
 def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
@@ -213,8 +254,8 @@ def _log_softmax_by_operations(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_softmax(x: Any, *, axes: Positions) -> Any:
-    if x.size >= LARGE and _are_rows(x, axes=axes):
-        return native.of_rows("softmax", x, axes=axes)
+    if _are_rows(x, axes=axes):
+        return of_rows("softmax", x, axes=axes)
     exponentials = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     out = exponentials if x.ndim else None  # in place, for new memory takes as long as the sum
     exponentials = np.exp(exponentials, out=out)
@@ -222,8 +263,8 @@ def _host_softmax(x: Any, *, axes: Positions) -> Any:
 
 
 def _host_log_softmax(x: Any, *, axes: Positions) -> Any:
-    if x.size >= LARGE and _are_rows(x, axes=axes):
-        return native.of_rows("log_softmax", x, axes=axes)
+    if _are_rows(x, axes=axes):
+        return of_rows("log_softmax", x, axes=axes)
     shifted = x - np.max(x, axes, keepdims=True, initial=-np.inf)
     return np.subtract(shifted, np.log(_host_sum(np.exp(shifted), axes)), out=shifted if x.ndim else None)
 
@@ -251,8 +292,8 @@ def _log_softmax_pull(out: Any, ct: Any, *, axes: Positions) -> Any:
     return ops.sub(ct, ops.mul(ops.exp(out), total))
 
 
-def _of_large_rows(name: str, formula: Callable[..., Any]) -> tuple[Primitive, Callable[..., Any]]:
-    """Make a function that is linear in the second of two arrays, and one call of the module where rows are large.
+def _of_rows(name: str, formula: Callable[..., Any]) -> tuple[Primitive, Callable[..., Any]]:
+    """Make a function of rows that is linear in the second of two arrays, and one call of the module in eager code.
 
     Args:
       name: that of the loop.
@@ -262,14 +303,14 @@ def _of_large_rows(name: str, formula: Callable[..., Any]) -> tuple[Primitive, C
       The operation, which lacks its transpose, and the function.
     """
     p = Primitive(name, cost=Cost.SIMPLE)
-    p.host_rule = partial(native.of_rows, name)
+    p.host_rule = partial(of_rows, name)
     p.decomposition(formula)
     p.abstract_eval(lambda out, t, *, axes: t)
 
     def function(out: Any, t: Any, *, axes: Positions) -> Any:
         is_now = state.trace.quick and is_here(out) and (is_here(t) or type(t) is LinearTracer)
-        is_large = is_now and out.size >= LARGE and out.aval.dtype == t.aval.dtype and out.shape == t.shape
-        return (p.bind if is_large and _are_rows(out, axes=axes) else formula)(out, t, axes=axes)
+        are_alike = is_now and out.aval.dtype == t.aval.dtype and out.shape == t.shape and not config.masked_zeros
+        return (p.bind if are_alike and _are_rows(out, axes=axes) else formula)(out, t, axes=axes)
 
     @p.batch
     def batch(axis: Any, args: Any, dims: Any, *, axes: Positions) -> Any:
@@ -287,17 +328,25 @@ def _of_large_rows(name: str, formula: Callable[..., Any]) -> tuple[Primitive, C
 
 
 def _transposes(p: Primitive, function: Callable[..., Any]) -> None:
-    """Declare that ``function`` is the transpose of an operation of :func:`_of_large_rows`."""
+    """Declare that ``function`` is the transpose of an operation of :func:`_of_rows`."""
     p.transpose(lambda ct, out, t, *, axes: (None, function(out, ct, axes=axes)), linear_in=(1,))
 
 
-_softmax_slope_p, _softmax_tangent = _of_large_rows("softmax_slope", _softmax_slope)
-_log_softmax_slope_p, _log_softmax_tangent = _of_large_rows("log_softmax_slope", _log_softmax_slope)
-_log_softmax_pull_p, _log_softmax_cotangent = _of_large_rows("log_softmax_pull", _log_softmax_pull)
+_softmax_slope_p, _softmax_tangent = _of_rows("softmax_slope", _softmax_slope)
+_log_softmax_slope_p, _log_softmax_tangent = _of_rows("log_softmax_slope", _log_softmax_slope)
+_log_softmax_pull_p, _log_softmax_cotangent = _of_rows("log_softmax_pull", _log_softmax_pull)
 _transposes(_softmax_slope_p, _softmax_tangent)
 _transposes(_log_softmax_slope_p, _log_softmax_cotangent)
 _transposes(_log_softmax_pull_p, _log_softmax_tangent)
 
+_logsumexp_slope = host_fused(
+    "logsumexp_slope", host=_host_logsumexp_slope, otherwise=_logsumexp_slope_by_operations, large=LARGE,
+    fused=_are_rows,
+)  # fmt: skip
+_logsumexp = host_fused(
+    "logsumexp", host=_host_logsumexp, otherwise=_logsumexp_by_operations, large=LARGE, fused=_are_rows,
+    jvp=lambda t, x, ans, axes: reductions.reduce_sum(ops.mul(t, _logsumexp_slope(x, axes=axes)), axes),
+)  # fmt: skip
 native.REDUCTIONS |= {_host_softmax: "softmax", _host_log_softmax: "log_softmax"}
 _softmax = host_fused(
     "softmax", host=_host_softmax, otherwise=_softmax_by_operations, large=LARGE, fused=_are_rows,

@@ -41,9 +41,10 @@ def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
     """Convert ``x`` to a NumPy array that can be written to a file; raise if NumPy's format does not keep its dtype.
 
-    Python numbers, also in lists, keep all their digits, as in NumPy. ``name`` is the name of the function.
+    Python numbers, also in lists, and arrays of NumPy keep all their digits, as in NumPy. ``name`` names the function.
     """
-    value = np.asarray(x) if _is_of_python(x) else np.asarray(listed(name, x))
+    as_it_is = isinstance(x, (np.ndarray, np.generic)) or _is_of_python(x)
+    value = np.asarray(x if as_it_is else listed(name, x))
     if value.dtype.isbuiltin != 1 and value.dtype != _BFLOAT16:
         raise DtypeError(
             f"{name}: NumPy's format does not keep the dtype {dtypes.dtype_name(value.dtype)}; save x.view('uint8'), "

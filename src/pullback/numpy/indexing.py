@@ -310,9 +310,14 @@ def _index_vectors(positions: Any, size: int, wrap: bool = True) -> Any:
         size_ = ops.convert_element_type(as_array(size), positions.dtype)
     else:
         size_ = shapes.full((), size, positions.dtype)
-    if positions.dtype.kind == "i" and wrap:
+    if positions.dtype.kind == "i" and wrap and not _are_none_negative(positions):
         positions = ops.where(ops.lt(positions, 0), ops.add(positions, size_), positions)
     return shapes.reshape(positions, (*positions.shape, 1))
+
+
+def _are_none_negative(positions: Any) -> bool:
+    """Whether positions are concrete, and none is negative: one look at them takes less time than three operations."""
+    return type(positions) is ArrayImpl and (positions.size == 0 or bool(positions._value.min() >= 0))
 
 
 def take_along_axis(

@@ -12,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from pullback.backends.devices.shardings import OutSharding
+from pullback.backends.host import moves
 from pullback.core.annotations import Axes, ShapeLike
 from pullback.core.arguments import typed
 from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
@@ -815,6 +816,12 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
     >>> print(jnp.roll(jnp.arange(5), 2))
     [3 4 0 1 2]
     """
+    if type(a) is ArrayImpl and type(shift) is int and (axis is None or type(axis) is int) and state.trace.quick:
+        value, at = a._value, 0 if axis is None else axis
+        if value.size and -value.ndim <= at < value.ndim:
+            flat = value.reshape(-1) if axis is None else value
+            at %= flat.ndim
+            return ArrayImpl(moves.rolled(flat, shift % flat.shape[at], at).reshape(value.shape), a.weak_type)
     x = operand("roll", a)
     if axis is None:
         return shapes.reshape(roll(ravel(x), shift, 0), x.shape)
@@ -833,6 +840,8 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
         return x
     if not isinstance(shift, Array) or is_here(shift):
         k = known_int("roll", "a shift", shift) % n
+        if type(n) is int:
+            return slicing.roll(x, k, axis)
         if k == 0:
             return x
         halves = slicing.slice_in_dim(x, n - k, n, axis), slicing.slice_in_dim(x, 0, n - k, axis)

@@ -263,7 +263,7 @@ def is_of_shards(aval: ShapedArray) -> bool:
 
 
 def _shown(avals: Sequence[ShapedArray]) -> str:
-    return ", ".join(map(str, avals))
+    return ", ".join(map(format, avals))
 
 
 def by_axes(

@@ -220,7 +220,8 @@ def product_of_others(x: Any, axes: Shape) -> Any:
     It is computed without division, which would fail for zeros.
     """
     shape = x.shape
-    if type(x) is ArrayImpl and x.size >= host.LARGE and x.dtype.char in "fdFD" and state.trace.quick:
+    is_quick = x.size >= host.LARGE or host.has_products_of_others(x.dtype)
+    if type(x) is ArrayImpl and is_quick and x.dtype.char in "fdFD" and state.trace.quick:
         return ArrayImpl(state.silently(host.product_of_others, x._value, axes), x.weak_type)
     if len(axes) == 1:
         (axis,) = axes

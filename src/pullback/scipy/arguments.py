@@ -8,7 +8,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, host_value, is_on_host
 from pullback.core.errors import (
     ArgumentError,
     DtypeError,
@@ -26,6 +26,14 @@ def known(x: Any) -> Any:
     """Return the elements of ``x`` as a NumPy array, or None if they are traced."""
     value = x.concrete() if isinstance(x, Tracer) else x
     return None if value is None else np.asarray(value)
+
+
+def on_host(*arrays: Any) -> list[np.ndarray[Any, Any]] | None:
+    """Return the elements of arrays that are all concrete and on the host, else None.
+
+    Where they are, no derivative is being taken and nothing is traced: SciPy may compute the result.
+    """
+    return [host_value(x) for x in arrays] if all(map(is_on_host, arrays)) else None
 
 
 def inexact(name: str, x: Any) -> Array:

@@ -340,7 +340,7 @@ def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: st
     """
     found = [(a.shape, a.dtype) for a in closed.out_avals]
     if found != [(a.shape, a.dtype) for a in expected]:
-        wanted, came = (", ".join(map(str, avals)) for avals in (expected, closed.out_avals))
+        wanted, came = (", ".join(map(format, avals)) for avals in (expected, closed.out_avals))
         raise PartitioningError(
             f"{who}: with the returned shardings a device has the shards ({wanted}) of the results, but the "
             f"returned function has the results ({came})"

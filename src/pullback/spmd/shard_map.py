@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh, exchange_mesh
-from pullback.backends.devices.shardings import UNCONSTRAINED, PartitionSpec, UnreducedKind, names_in
+from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, UnreducedKind, names_in
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.arguments import flag, require_function
-from pullback.core.array import as_array, typeof
+from pullback.core.array import CommittedArray, as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import OperandError, ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
@@ -35,6 +35,7 @@ from pullback.spmd.user_values import has_user_specs, shard_mapped
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.programs.transfer import device_put
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.refs import WithRefs, check_aliases, content_of, write_all
 from pullback.transforms.traces.stage import StageTrace, stage_flat
@@ -271,10 +272,18 @@ def bind_mapped(
     with axes_of(mesh, manual, check_vma, mapped_by):
         closed, captured = hoisted(stage_flat(fun, on_device, avals, mapped_by))
     specs = (*in_specs, *[PartitionSpec()] * len(captured))
-    outs: list[Any] = shard_map_p.bind(
-        *arrays, *captured, jaxpr=closed, in_specs=specs, out_specs=tuple(out_specs), **params
-    )
-    return outs
+    outs = shard_map_p.bind(*arrays, *captured, jaxpr=closed, in_specs=specs, out_specs=tuple(out_specs), **params)
+    return [_labelled(x, spec) for x, spec in zip(outs, out_specs, strict=True)]
+
+
+def _labelled(x: Any, spec: PartitionSpec) -> Any:
+    """Return a result whose sharding has a specification as the user wrote it: `P(None)`, and not the equal `P()`."""
+    if not isinstance(x, CommittedArray) or not isinstance(x.sharding, NamedSharding):
+        return x
+    found = x.sharding
+    if found.spec.partitions == spec.partitions or not found.is_equivalent_to(found.update(spec=spec), x.ndim):
+        return x
+    return device_put(x, found.update(spec=spec))
 
 
 def _as_specified(x: Any, spec: PartitionSpec, check_vma: bool) -> Any:

@@ -58,6 +58,7 @@ def run(program: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")
 @pytest.mark.parametrize("size", [1, 20_000])
 @pytest.mark.parametrize("kind", ["jit", "eager"])

@@ -247,6 +247,7 @@ def test_by_default_the_clock_decides_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "Compiled\n", "")
 
 
+@pytest.mark.slow
 def test_the_end_may_wait_for_the_compiler(tmp_path: Path) -> None:
     """Also for what nobody refers to any more; the next process finds it on disk."""
     code = "compile_progress.is_interactive = lambda: True\nmain()"

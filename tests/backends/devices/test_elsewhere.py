@@ -32,5 +32,6 @@ def test_on_a_second_device(part: int) -> None:
     run("cases_elsewhere.py", PULLBACK_TEST_PART=f"{part}/{PARTS}")
 
 
+@pytest.mark.slow
 def test_beside_a_stand_in_of_a_gpu() -> None:
     run("cases_gpu.py")

@@ -126,3 +126,22 @@ def test_the_number_of_threads_is_as_before_after_calls_in_threads() -> None:
         assert read() == 2
     finally:
         write(before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("shape", [(48, 48), (100, 64), (192, 192)])
+def test_quotients_by_triangles(shape: tuple[int, int], order: Any, transpose: bool, dtype: str) -> None:
+    x = np.array(_matrix(shape, dtype), order=order)
+    r = np.array(np.triu(_matrix((shape[1], shape[1]), dtype)) + 20 * np.eye(shape[1], dtype=dtype), order=order)
+    before = x.copy()
+    found = alone.over_triangle(x, r, transpose)
+    assert found.dtype == dtype
+    _assert_close(found @ (r.T if transpose else r), x)
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 40), (60, 40), (193, 193), (200, 100)])
+def test_other_triangles_are_for_others(rows: int, columns: int) -> None:
+    assert alone.over_triangle(np.ones((rows, columns)), np.eye(columns), False) is None

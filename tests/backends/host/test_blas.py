@@ -252,6 +252,7 @@ assert before == (threads and threads[0]())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_child_of_a_fork_within_a_product_has_the_threads_that_were_there() -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True)

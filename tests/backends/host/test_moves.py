@@ -117,6 +117,9 @@ def test_large_arrays_are_repeated_padded_and_reshaped() -> None:
         lambda m, x: m.swapaxes(x, 0, 1).reshape(-1), lambda m, x: x[:, ::2, ::3].reshape(-1),
         lambda m, x: m.pad(x, ((1, 0), (0, 2), (3, 3))), lambda m, x: m.concatenate([x, x[:, :2]], 1),
         lambda m, x: m.pad(x, 2, constant_values=7.0),
-        lambda m, x: m.roll(x, 7), lambda m, x: m.stack([x, x], 3), lambda m, x: m.stack([x, x], 1),
+        lambda m, x: m.roll(x, 7), lambda m, x: m.roll(x, -7, 2),
+        lambda m, x: m.roll(x, (1, 2), (0, -2)),
+        lambda m, x: m.roll(x, 0, 1), lambda m, x: m.roll(x[:, :, ::2], 3, -1),
+        lambda m, x: m.stack([x, x], 3), lambda m, x: m.stack([x, x], 1),
     ):  # fmt: skip
         np.testing.assert_array_equal(function(jnp, y), function(np, x))

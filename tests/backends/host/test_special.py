@@ -103,6 +103,32 @@ def test_loops_are_accurate_to_the_last_digits(name: str) -> None:
     assert fine[known].all(), (x[known & ~fine], got[known & ~fine], exact[known & ~fine])
 
 
+def test_incomplete_gamma_functions_are_rounded_from_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.concatenate([rng.uniform(0, 60, 20_000), 10 ** rng.uniform(-30, 2, 20_000), rng.uniform(0, 3, 20_000)])
+    a, x = sizes.astype(np.float32), rng.permutation(sizes).astype(np.float32)
+    exact = scipy.special.gammainc(a.astype(np.float64), x.astype(np.float64))
+    got, theirs = loops.gammainc(a, x), scipy.special.gammainc(a, x)
+    spacing = np.spacing(np.maximum(np.float32(exact), np.float32(1e-38)))
+    ours, usual = (np.abs(v - exact) / spacing for v in (got, theirs))
+    assert ours.max() < 0.51, (a[ours.argmax()], x[ours.argmax()], ours.max())
+    assert ours.max() <= usual.max() + 0.001
+    monkeypatch.setattr(loops, "_SHARE", 1)
+    for part in (slice(7, 5000), slice(1, None, 3)):  # wherever an element is
+        np.testing.assert_array_equal(loops.gammainc(a[part], x[part]), got[part])
+
+
+def test_incomplete_gamma_functions_at_edges() -> None:
+    edges = np.array([0, -0.0, 1e-45, 1e-38, 1e-3, 1, 49.9, 50, 50.1, 1e4, 3e38, np.inf, -1, np.nan], np.float32)
+    a, x = (v.ravel() for v in np.meshgrid(edges, edges))
+    many = loops.gammainc(np.tile(a, 20), np.tile(x, 20))
+    np.testing.assert_allclose(many, np.tile(scipy.special.gammainc(a, x), 20), 3e-7)
+    for one in (np.float32(2), 2, np.asarray(2, np.float32)):
+        y = np.linspace(0, 70, 5000, dtype=np.float32)
+        np.testing.assert_allclose(loops.gammainc(one, y), scipy.special.gammainc(2, y), 3e-7)
+        np.testing.assert_allclose(loops.gammainc(y, one), scipy.special.gammainc(y, 2), 3e-7, 1e-44)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_edges_are_those_of_few_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {"erfcx": special.erfcx, "log_ndtr": special.log_ndtr, "normal_hazard": normal_hazard}.get(name)

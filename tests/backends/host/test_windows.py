@@ -74,9 +74,29 @@ def test_windows_of_any_geometry(seed: int, dtype: Any) -> None:
         np.testing.assert_array_equal(windows.put(numbers, at, geometry, shape), summed)
 
 
-def test_of_zeros_the_one_without_a_sign_is_larger() -> None:
-    x = np.array([0.0, -0.0, -0.0, 0.0])
-    geometry = [(2, 2, 2, 0, 1)]
+@pytest.mark.parametrize("columns", [1, 3, 40])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles_of_columns(dtype: Any, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    x = rng.integers(-3, 4, (3, 8, 6, columns)).astype(dtype)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    geometry = [(3, 1, 1, 0, 1), (4, 2, 2, 0, 1), (2, 3, 3, 0, 1), (columns, 1, 1, 0, 1)]
+    tiles = np.moveaxis(x.reshape(3, 4, 2, 2, 3, columns), (2, 4), (3, 4)).reshape(3, 4, 2, 6, columns)
+    for largest in (True, False):
+        np.testing.assert_array_equal(windows.extremes(x, geometry, largest), (np.max if largest else np.min)(tiles, 3))
+        at = (np.argmax if largest else np.argmin)(tiles, 3).astype(np.int32)
+        np.testing.assert_array_equal(windows.positions(x, geometry, largest), at)
+        at[0, 0, 0, 0], numbers = 6, rng.normal(size=at.shape).astype(dtype)
+        out = windows.put(numbers, at, geometry, x.shape)
+        back = np.moveaxis(out.reshape(3, 4, 2, 2, 3, columns), (2, 4), (3, 4)).reshape(tiles.shape)
+        np.testing.assert_array_equal(
+            back, np.where(np.arange(6)[:, None] == at[..., None, :], numbers[..., None, :], 0)
+        )
+
+
+@pytest.mark.parametrize("geometry", [[(2, 2, 2, 0, 1)], [(2, 2, 2, 0, 1), (1, 1, 1, 0, 1)]])
+def test_of_zeros_the_one_without_a_sign_is_larger(geometry: Any) -> None:
+    x = np.array([0.0, -0.0, -0.0, 0.0]).reshape((4, 1)[: len(geometry)])
     assert not np.signbit(windows.extremes(x, geometry, True)).any()
     assert np.signbit(windows.extremes(x, geometry, False)).all()
 
@@ -110,6 +130,7 @@ def test_wrong_arrays_are_errors() -> None:
         ("find", x, None, None, geometry),
         ("find", x, None, at.astype(np.int64), geometry), ("put", x, out, None, geometry),
         ("put", x, out.astype(np.float32), at, geometry), ("extremes", x, out, None, ()),
+        ("fill", x, out, at, geometry),
         ("extremes", x, out, None, ((3, 0, 2, 0, 1),)), ("extremes", x, out, None, ((3, 2, 0, 0, 1),)),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="expected"):

@@ -191,7 +191,19 @@ def dense_code(x, v):
     y = lax.cond(y[0] > 0, lambda x: x + x, lambda x: 2 * x, x) @ y[:4]
     total, rows = lax.scan(lambda c, r: (c + r @ v, r * 2), 0.0, x)
     grown = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + c[1]), (0, x))[1]
-    return y, total, rows, grown, x[0], x[:, 1:3], x[::-1], x[None], x[jnp.array([2, 0])], jnp.concatenate([x, x])
+    return (
+        y,
+        total,
+        rows,
+        grown,
+        x[0],
+        x[:, 1:3],
+        x[::-1],
+        x[None],
+        x[jnp.array([2, 0])],
+        jnp.concatenate([x, x]),
+        jnp.roll(x, 3, 1),
+    )
 
 
 def test_sparsify_evaluates_dense_code():

@@ -11,6 +11,7 @@ import pullback
 import pullback.numpy as jnp
 from pullback import enable_x64, eval_shape, hessian, jit, jvp, lax
 from pullback.core.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, UnsupportedArgumentError
+from pullback.primitives.linalg import determinants, lu
 
 LINALG = lax.linalg
 
@@ -253,3 +254,21 @@ def test_eigenvalues_have_one_order_in_eager_and_compiled_code(dtype: Any) -> No
     np.testing.assert_allclose(x @ right, right * values[:, None], atol=1e-3)
     adjoint = left.conj().mT
     np.testing.assert_allclose(adjoint @ x, adjoint * values[..., None], atol=1e-3)
+
+
+def test_the_gradient_of_a_determinant_decomposes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = jnp.asarray(
+        np.random.default_rng(0).standard_normal((100, 100)).astype(np.float32) + 10 * np.eye(100, dtype="f")
+    )
+    calls: list[Any] = []
+    factors = lu.host_factors
+    for module in (lu, determinants):
+        monkeypatch.setattr(module, "host_factors", lambda a: (calls.append(a.shape), factors(a))[1])
+    (sign, logarithm), pull = pullback.vjp(lambda x: tuple(jnp.linalg.slogdet(x)), x)
+    (found,) = pull((jnp.zeros(()), jnp.ones(())))
+    assert calls == [(100, 100)]
+    np.testing.assert_allclose(found, np.linalg.inv(x).T, 1e-4, 1e-5)
+    for one, alone in zip((sign, logarithm), jnp.linalg.slogdet(x), strict=True):
+        assert one == alone
+    (grad_of_complex,) = pullback.vjp(lambda x: jnp.linalg.slogdet(x)[1], x + 1j * x.T)[1](jnp.ones(()))
+    np.testing.assert_allclose(grad_of_complex, np.linalg.inv(np.asarray(x + 1j * x.T)).T, 1e-4, 1e-5)

@@ -193,11 +193,11 @@ def test_axes_of_leaves() -> None:
 @pytest.mark.parametrize(
     ("x", "text"),
     [
-        (1, "ShapedArray(i32[], weak_type=True)"),
+        (1, "ShapedArray(int32[], weak_type=True)"),
         (True, "ShapedArray(bool[])"),
-        (np.float64(2), "ShapedArray(f32[])"),
-        (np.ones(3, np.int64), "ShapedArray(i32[3])"),
-        (pullback.ShapeDtypeStruct((2,), "int8"), "ShapedArray(i8[2])"),
+        (np.float64(2), "ShapedArray(float32[])"),
+        (np.ones(3, np.int64), "ShapedArray(int32[3])"),
+        (pullback.ShapeDtypeStruct((2,), "int8"), "ShapedArray(int8[2])"),
     ],
 )
 def test_types_of_values(x: Any, text: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
-from pullback import errors, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback import checkpoint, errors, grad, jit, jvp, lax, make_jaxpr, new_ref, vjp, vmap
 from pullback.experimental.hijax import (
     GradAccum,
     HiPspec,
@@ -139,7 +139,7 @@ def test_values_are_arguments_results_and_constants_of_compiled_functions() -> N
     value = rounded(X)
     assert isinstance(value, Rounded) and typeof(value) == RoundedType((2, 3))  # noqa: PT018
     program = make_jaxpr(lambda x: wide(rounded(x)))(X)
-    assert [str(v.aval) for eqn in program.eqns for v in eqn.outvars] == ["r8[2,3]", "f32[2,3]"]
+    assert [str(v.aval) for eqn in program.eqns for v in eqn.outvars] == ["r8[2,3]", "float32[2,3]"]
     for f in both(lambda x: wide(rounded(x))):
         np.testing.assert_allclose(f(X), X, atol=0.05)
     assert isinstance(jit(rounded)(X), Rounded)
@@ -449,3 +449,35 @@ def test_shardings_are_for_arrays(option: str) -> None:
     value = Rounded(jnp.ones((4, 2), BYTE), jnp.ones(4))
     with pytest.raises(errors.UnsupportedArgumentError, match="in_shardings and out_shardings are for arrays, but"):
         jit(lambda x: x, **{option: pb.NamedSharding(mesh, P("i"))})(value)
+
+
+# References -----------------------------------------------------------------------------------------------------------
+
+
+def test_references_hold_values() -> None:
+    first, second = (Rounded(jnp.full((2, 3), n, BYTE), jnp.ones(2)) for n in (1, 2))
+
+    def f(x: Any, y: Any) -> Any:
+        ref = new_ref(x)
+        before = ref[...]
+        ref[...] = y
+        after = ref.swap(before)
+        return after, ref.get()
+
+    for g in (f, jit(f), jit(jit(f)), checkpoint(f)):
+        for value, expected in zip(g(first, second), (second, first), strict=True):
+            np.testing.assert_array_equal(value.bytes, expected.bytes)
+    ref = new_ref(first)
+    assert str(typeof(ref)) == f"Ref{{{typeof(first)}}}"
+    total = jit(lambda: lax.fori_loop(0, 3, lambda i, c: _exchange(ref, second, c), 0))()
+    assert int(total) == 3
+    np.testing.assert_array_equal(ref[...].bytes, second.bytes)
+    with pytest.raises(errors.RefError, match="must be of the type"):
+        ref[...] = jnp.ones((2, 3))
+    with pytest.raises(errors.RefIndexError, match="as a whole"):
+        ref[0]
+
+
+def _exchange(ref: Any, value: Any, count: Any) -> Any:
+    ref[...] = value
+    return count + 1

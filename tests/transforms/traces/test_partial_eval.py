@@ -43,7 +43,7 @@ def test_the_known_part_computes_the_residuals() -> None:
     assert operations_of(parts.known) == ["cos", "sin"]
     assert operations_of(parts.unknown) == ["mul"]
     assert parts.unknown_outputs == [True]
-    assert [str(a) for a in parts.residual_avals] == ["f32[]"]
+    assert [str(a) for a in parts.residual_avals] == ["float32[]"]
     assert parts.residual_sources == [1]
 
 

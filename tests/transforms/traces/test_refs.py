@@ -47,7 +47,7 @@ def test_a_reference_describes_itself():
     ref = new_ref(pnp.arange(6.0).reshape(2, 3))
     assert (ref.shape, ref.ndim, ref.size, len(ref)) == ((2, 3), 2, 6, 2)
     assert ref.dtype == np.float32
-    assert str(ref.aval) == "Ref{f32[2,3]}"
+    assert str(ref.aval) == "Ref{float32[2,3]}"
     assert ref.aval == pullback.ref.AbstractRef(pullback.typeof(ref[...]))
     assert repr(new_ref(pnp.arange(3.0))) == "Ref([0., 1., 2.], dtype=float32)"
     assert isinstance(ref, pullback.Ref)
@@ -300,7 +300,7 @@ def test_types_and_programs_write_nothing():
     assert eval_shape(f, argument, 3.0)["y"].shape == ()
     program, shapes = make_jaxpr(f, return_shape=True)(argument, pnp.float32(3))
     assert list(shapes) == ["y"]
-    assert [str(a) for a in program.in_avals] == ["f32[]"] * 3  # what is outside is an input too
+    assert [str(a) for a in program.in_avals] == ["float32[]"] * 3  # what is outside is an input too
     assert [float(x) for x in pullback.core.eval_jaxpr(program.jaxpr, [], 2.0, 3.0, 1.0)] == [12, 3, 4]
     assert (held(ref), held(argument)) == (1, 2)
 
@@ -787,7 +787,7 @@ def test_functions_with_rules_use_references():
     assert (float(f(ref, 4.0)), held(ref)) == (8, 4)
     assert [float(x) for x in jvp(lambda x: f(ref, x), (5.0,), (1.0,))] == [10, 3]
     assert held(ref) == 50
-    with pytest.raises(RefError, match="cannot read or write references"):
+    with pytest.raises(RefError, match="has derivative rules and writes to a reference"):
         jit(lambda r, x: f(r, x))(ref, 1.0)
     assert held(ref) == 50
 

@@ -46,7 +46,7 @@ def test_trees_in_and_out() -> None:
 
     p, q = {"a": x3, "none": None}, Point(1.0, jnp.ones((2, 2)))
     closed, shape = make_jaxpr(f, return_shape=True)(p, q)
-    assert [str(a) for a in closed.in_avals] == ["f32[3]", "f32[]", "f32[2,2]"]
+    assert [str(a) for a in closed.in_avals] == ["float32[3]", "float32[]", "float32[2,2]"]
     f32 = lambda *s, weak=False: ShapeDtypeStruct(s, "float32", weak_type=weak)
     assert shape == {"s": f32(3), "n": None, "t": (f32(2, 2), f32(weak=True), f32(3))}
     assert eval_shape(f, p, q) == shape
@@ -56,7 +56,7 @@ def test_trees_in_and_out() -> None:
 
 def test_keywords_and_static_arguments() -> None:
     f = lambda x, n, *, y: x * n + y
-    assert [str(a) for a in make_jaxpr(f)(1.0, 2, y=3.0).in_avals] == ["f32[]", "i32[]", "f32[]"]
+    assert [str(a) for a in make_jaxpr(f)(1.0, 2, y=3.0).in_avals] == ["float32[]", "int32[]", "float32[]"]
     assert len(make_jaxpr(f, static_argnums=1)(1.0, 2, y=3.0).in_avals) == 2
     assert len(make_jaxpr(f, static_argnums=(-1,))(1.0, 2, y=3.0).in_avals) == 2
     assert len(make_jaxpr(lambda mode, x: x if mode == "a" else -x, (0,))("a", 1.0).in_avals) == 1

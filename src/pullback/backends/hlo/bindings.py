@@ -44,7 +44,7 @@ class LoweringRuleContext:
     ...     return [x]
     >>> mlir.register_lowering(same_p, rule)
     >>> _ = jit(same_p.bind).lower(1.0)
-    same (ShapedArray(f32[]),) ('cpu',)
+    same (ShapedArray(float32[]),) ('cpu',)
     """
 
     __slots__ = ("avals_in", "avals_out", "module_context", "primitive")

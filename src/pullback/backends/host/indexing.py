@@ -42,6 +42,9 @@ class IndexLayout(NamedTuple):
       mask_shape: the shape of the result with size 1 for window axes.
       take_axis: the one indexed axis if ``np.take`` can do the gather; None otherwise.
       take_order: the permutation from the result of ``np.take`` to the result.
+      along: the shapes of the operand, of the indices and of the updates, and the axis, if each window is one element,
+        and its index vector a position along this axis; or, if the axis is 0 and there is one index for each row of the
+        updates, a row. None otherwise.
     """
 
     batch: Axes
@@ -58,6 +61,7 @@ class IndexLayout(NamedTuple):
     mask_shape: Axes
     take_axis: int | None
     take_order: Axes
+    along: tuple[Axes, Axes, Axes, int] | None
 
 
 def layout(
@@ -119,7 +123,25 @@ def layout(
         mask_shape=tuple(extent[i] if i in batch_axes else 1 for i in range(rank + len(windows))),
         take_axis=take_axis,
         take_order=tuple(take_rows.index(i) for i in present if take_axis is not None),
+        along=_along_one_axis(shape, batch, sizes, numbers),
     )
+
+
+def _along_one_axis(
+    shape: Axes, batch: Axes, sizes: Axes, numbers: tuple[Axes, Axes, Axes, Axes, Axes]
+) -> tuple[Axes, Axes, Axes, int] | None:
+    """Return ``IndexLayout.along``; the arguments are those of :func:`layout`, with the sizes of the batch axes."""
+    window_axes, dropped, indexed, operand_batching, indices_batching = numbers
+    if not batch or len(indexed) != 1 or dropped != indexed:
+        return None
+    (axis,) = indexed
+    if not window_axes and operand_batching == indices_batching and len(operand_batching) == len(batch) - 1:
+        return (shape, batch, batch, axis) if axis not in indices_batching else None
+    rank, count = len(batch), math.prod(batch)
+    rows = not operand_batching and axis == 0 and sizes[1:] == shape[1:]
+    if not rows or window_axes != tuple(range(rank, rank + len(shape) - 1)):
+        return None
+    return shape, (count,), (count, *shape[1:]), axis
 
 
 def _take_rows(
@@ -208,6 +230,13 @@ def gather(x: Any, indices: Any, plan: IndexLayout, fill_value: Any) -> Any:
     """
     x = np.asarray(x)
     indices = np.asarray(indices)
+    if plan.along is not None and own.loops is not None:
+        shape, at, _, axis = plan.along
+        if len(at) == len(shape):
+            out = np.empty(at, x.dtype)
+            options = AS_THEY_ARE if fill_value is not None else CLIPPED, _helpers(out)
+            if own.loops.pick(x, indices.reshape(at), axis, out, *options):
+                return out.reshape(plan.shape)
     valid = None if fill_value is None else _valid(indices, plan.limits)
     indices = indices.astype(np.intp, copy=False)
     if not plan.batch:
@@ -247,6 +276,10 @@ def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip
     """
     out = moves.copied(x)
     indices = np.asarray(indices)
+    if op is np.add and plan.along is not None:
+        _, at, size, axis = plan.along
+        if add_at(out, indices.reshape(at), axis, np.asarray(updates).reshape(size), clip):
+            return out
     valid = None if clip else _valid(indices, plan.limits)
     indices = indices.astype(np.intp, copy=False)
     if clip:
@@ -308,8 +341,34 @@ def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:
 
 MANY_PICKS = 1 << 15
 """The positions that are worth a thread."""
+AS_THEY_ARE, WRAPPED, CLIPPED = range(3)
+"""How the module treats positions out of range: not at all; negative ones count from the end; as the nearest."""
 MANY_POSITIONS = 1024
 """The least positions for which flat ones are computed: of a million NumPy's way takes 2.5 times as long."""
+
+
+def _helpers(x: Any) -> int:
+    """The number of threads that may help with each element of an array."""
+    return min(cores() - 1, x.size // MANY_PICKS)
+
+
+def add_at(out: Any, positions: Any, axis: int, updates: Any, clips: bool = False) -> bool:
+    """Add elements to those at positions along an axis, separate ones for each vector; or rows to rows.
+
+    Args:
+      out: an array of row-major order, which is written.
+      positions: integers, of the shape of the updates; or a vector with one for each row of the updates.
+      axis: the axis.
+      updates: the elements, in an array of the dtype of ``out``.
+      clips: whether positions out of range count as the nearest in range; otherwise nothing is added for them.
+
+    Returns:
+      Whether it was done: not without the module in C, and for dtypes that it has no loops for.
+    """
+    if own.loops is None:
+        return False
+    range_ = CLIPPED if clips else AS_THEY_ARE
+    return own.loops.add_at(out, positions, axis, np.ascontiguousarray(updates), range_, _helpers(updates))
 
 
 def along_axis(x: Any, positions: Any, axis: int) -> Any:
@@ -320,7 +379,7 @@ def along_axis(x: Any, positions: Any, axis: int) -> Any:
     """
     if own.loops is not None:
         out = np.empty(positions.shape, x.dtype)
-        done = own.loops.pick(x, positions, axis, out, min(cores() - 1, positions.size // MANY_PICKS))
+        done = own.loops.pick(x, positions, axis, out, WRAPPED, _helpers(out))
         if done:
             return out
         if done is not None:

@@ -383,6 +383,9 @@ static const Named OWN_LOOPS[] = {
     {"softmax_slope f", softmax_slope_f, RUNS}, {"softmax_slope d", softmax_slope_d, RUNS},
     {"log_softmax_slope f", log_softmax_slope_f, RUNS}, {"log_softmax_slope d", log_softmax_slope_d, RUNS},
     {"log_softmax_pull f", log_softmax_pull_f, RUNS}, {"log_softmax_pull d", log_softmax_pull_d, RUNS},
+    {"logsumexp f", logsumexp_f, RUNS}, {"logsumexp d", logsumexp_d, RUNS},
+    {"logsumexp_slope f", logsumexp_slope_f, RUNS}, {"logsumexp_slope d", logsumexp_slope_d, RUNS},
+    {"norm f", norm_f, RUNS}, {"norm d", norm_d, RUNS}, {"others f", others_f, RUNS}, {"others d", others_d, RUNS},
     {"left f", left_f}, {"left d", left_d}, {"left i4", left_i4}, {"left i8", left_i8},
     {"right f", right_f}, {"right d", right_d}, {"right i4", right_i4}, {"right i8", right_i8},
     CAST_NAMES(f, "f"), CAST_NAMES(d, "d"), {"cast bfloat16 f", bfloat16_from_f}, {"cast f bfloat16", f_from_bfloat16},
@@ -393,6 +396,7 @@ static const Named OWN_LOOPS[] = {
     {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
     {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
+    {"gammainc f", gammainc_f},
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
@@ -574,6 +578,8 @@ static void share(Job *job) {
 #include "moves.h"
 #include "windows.h"
 #include "picks.h"
+#include "each_row.h"
+#include "fourier.h"
 #include "foreign.h"
 #include "runner.h"
 
@@ -1002,11 +1008,14 @@ static PyMethodDef METHODS[] = {
     {"run", run, METH_VARARGS, run_doc},
     {"align", align, METH_NOARGS, align_doc},
     {"fold", fold, METH_VARARGS, fold_doc},
+    {"each_row", (PyCFunction)(void (*)(void))each_row, METH_FASTCALL, each_row_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"move", move, METH_VARARGS, move_doc},
     {"windows", windows, METH_VARARGS, windows_doc},
     {"pick", pick, METH_VARARGS, pick_doc},
+    {"add_at", add_at, METH_VARARGS, add_at_doc},
     {"count", count, METH_VARARGS, count_doc},
+    {"turn", turn, METH_VARARGS, turn_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
     {"limit", limit, METH_O, limit_doc},

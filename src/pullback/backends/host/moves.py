@@ -70,6 +70,18 @@ def concatenated(arrays: Sequence[Any], axis: int) -> Any:
     return out
 
 
+def rolled(x: Any, shift: int, axis: int) -> Any:
+    """Move the elements along an axis by a number from 0 to before its size; those beyond the end come first."""
+    before, at = (slice(None),) * axis, x.shape[axis] - shift
+    first, rest = x[(*before, slice(at, None))], x[(*before, slice(0, at))]
+    if not are_moved(x.size, x.dtype) or not x.flags.aligned:
+        return np.concatenate((first, rest), axis)
+    out = np.empty(x.shape, x.dtype)
+    pairs = (out[(*before, slice(0, shift))], first), (out[(*before, slice(shift, None))], rest)
+    move([pair for pair in pairs if pair[0].size])
+    return out
+
+
 def padded(x: Any, value: Any, shape: tuple[int, ...], inside: Sequence[slice], part: Sequence[slice]) -> Any:
     """Return an array that has elements of another inside, and a number around and between them.
 

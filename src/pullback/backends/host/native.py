@@ -694,33 +694,14 @@ def running_sum(out: Any, x: Any) -> bool:
 
 
 MOST_OF_A_ROW = 1 << 21
-"""The most elements of a row for :func:`of_rows`."""
+"""The most elements of a row for functions of rows."""
 
 
 def are_rows(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether :func:`of_rows` can take arrays of a shape, and axes: the last ones."""
+    """Whether functions of rows can take arrays of a shape, and axes: the last ones."""
     first = len(shape) - len(axes)
     is_last = bool(axes) and axes == tuple(range(first, len(shape)))
     return loops is not None and is_last and 0 < math.prod(shape[first:]) <= MOST_OF_A_ROW
-
-
-def of_rows(name: str, *operands: Any, axes: tuple[int, ...]) -> Any:
-    """Apply a function of the module to each row, on all cores.
-
-    Args:
-      name: a function of ``rows.h``.
-      operands: arrays of one shape, of floats of 32 or 64 bits.
-      axes: the last axes, which are those of a row; see :func:`are_rows`.
-    """
-    x = operands[0]
-    columns = math.prod(x.shape[x.ndim - len(axes) :])
-    rows = [np.ascontiguousarray(operand).reshape(-1, columns) for operand in operands]
-    out = np.empty(rows[0].shape, x.dtype)
-    loop = own.loop(f"{name} {x.dtype.char}")
-    assert loop is not None
-    block = max(ALONE * BLOCK, columns * x.itemsize)
-    loops.run(out.shape, [*rows, out], [(loop, tuple(range(len(rows) + 1)))], block, _helpers(8 * x.size))
-    return out.reshape(x.shape)
 
 
 def search(sorted_: Any, values: Any, side: str) -> Any:
@@ -744,7 +725,7 @@ def search(sorted_: Any, values: Any, side: str) -> Any:
 
 
 OF_ROWS = ("softmax", "log_softmax")
-"""The functions of whole rows that :func:`of_rows` computes; elements may be computed in the same pass."""
+"""The functions of whole rows whose elements may be computed in the same pass."""
 REDUCTIONS: dict[Any, str] = {}
 """The kinds of reduction, or of functions of rows, that host rules compute, with the parameter ``axes``. Modules add
 those of their rules."""

@@ -1,27 +1,50 @@
-/* Elements at positions along an axis, and how often each number occurs. */
+/* Elements at positions along an axis, sums at such positions, and how often each number occurs. */
+
+enum { AS_THEY_ARE, WRAPPED, CLIPPED }; /* how positions out of range count: not; negative ones from the end; as the nearest */
 
 typedef struct {
     const char *from, *positions;
     char *to;
     npy_intp before, size, count, after; /* the operand has (before, size, after) elements, the result `count` along the axis */
     npy_intp rows;                       /* of `before` and `count` together that a block has */
-    int item, is_wide;                   /* whether positions have 64 bits */
+    int item, is_wide, range;            /* whether positions have 64 bits; how they count that are out of range */
     Shared outside;                      /* whether a position is out of range */
 } Pick;
 
+/* The position that a number stands for; -1 if it is out of range. */
+INLINE npy_intp position_of(npy_intp k, npy_intp size, int range) {
+    if (range == CLIPPED) return k < 0 ? 0 : k < size ? k : size - 1;
+    k += range == WRAPPED && k < 0 ? size : 0;
+    return (size_t)k < (size_t)size ? k : -1;
+}
+
+/* Those of a vector whose elements are side by side. */
+#define PICK_RUN(range_)                                                                                    \
+    for (npy_intp r = 0; r < rows; r++) {                                                                   \
+        const npy_intp k = position_of(at[r], size, range_);                                                \
+        is_outside |= k < 0;                                                                                \
+        out[r] = x[k < 0 ? 0 : k];                                                                          \
+    }
 #define PICK(name, type, index)                                                                             \
     static int name(const Pick *p, npy_intp first, npy_intp end) {                                          \
+        const npy_intp size = p->size, after = p->after;                                                    \
+        const int range = p->range;                                                                         \
         int is_outside = 0;                                                                                 \
-        for (npy_intp row = first; row < end; row++) {                                                      \
-            const index *at = (const index *)p->positions + row * p->after;                                 \
-            const type *x = (const type *)p->from + row / p->count * p->size * p->after;                    \
-            type *out = (type *)p->to + row * p->after;                                                     \
-            for (npy_intp i = 0; i < p->after; i++) {                                                       \
-                npy_intp k = at[i];                                                                         \
-                k += k < 0 ? p->size : 0;                                                                   \
-                const int is_inside = (size_t)k < (size_t)p->size;                                          \
-                is_outside |= !is_inside;                                                                   \
-                out[i] = x[(is_inside ? k : 0) * p->after + i];                                             \
+        for (npy_intp row = first, rows; row < end; row += rows) { /* those of one vector, or of vectors side by side */ \
+            const npy_intp left = p->count - row % p->count;                                                \
+            const index *at = (const index *)p->positions + row * after;                                    \
+            const type *x = (const type *)p->from + row / p->count * size * after;                          \
+            type *out = (type *)p->to + row * after;                                                        \
+            rows = left < end - row ? left : end - row;                                                     \
+            if (after == 1 && range == AS_THEY_ARE) PICK_RUN(AS_THEY_ARE)                                   \
+            else if (after == 1 && range == WRAPPED) PICK_RUN(WRAPPED)                                      \
+            else if (after == 1) PICK_RUN(CLIPPED)                                                          \
+            else for (npy_intp r = 0; r < rows * after; r += after) {                                       \
+                for (npy_intp i = 0; i < after; i++) {                                                      \
+                    const npy_intp k = position_of(at[r + i], size, range);                                 \
+                    is_outside |= k < 0;                                                                    \
+                    out[r + i] = x[(k < 0 ? 0 : k) * after + i];                                            \
+                }                                                                                           \
             }                                                                                               \
         }                                                                                                   \
         return is_outside;                                                                                  \
@@ -51,28 +74,35 @@ PICK_BLOCK(pick_block_16, 16)
 
 enum { PICKED = 1 << 13 /* the positions of a block */ };
 
-PyDoc_STRVAR(pick_doc, "pick(x, positions, axis, out, helpers)\n\n"
-    "Write the elements at positions along an axis, separate ones for each vector; negative ones count from the end.\n\n"
+PyDoc_STRVAR(pick_doc, "pick(x, positions, axis, out, range, helpers)\n\n"
+    "Write the elements at positions along an axis, separate ones for each vector.\n\n"
     "Args:\n"
     "  x, positions, out: contiguous arrays of equal sizes along all other axes; elements of 1, 2, 4, 8 or 16 bytes, and\n"
     "    positions of int32 or int64, of the shape of `out`.\n"
     "  axis: the axis, not negative.\n"
+    "  range: 0; or 1 if negative positions count from the end; or 2 if those out of range count as the nearest.\n"
     "  helpers: how many threads may help.\n\n"
     "Returns:\n"
     "  Whether all positions are in range; otherwise the elements are undefined. None if the arrays are not as above.");
+
+/* Whether an array has positions that the loops read. */
+static int are_positions(PyArrayObject *positions) {
+    const int type = PyArray_TYPE(positions);
+    return PyTypeNum_ISINTEGER(type) && PyTypeNum_ISSIGNED(type) && PyArray_ITEMSIZE(positions) >= 4
+        && PyArray_ISNOTSWAPPED(positions) && PyArray_ISCARRAY_RO(positions);
+}
 
 static PyObject *pick(PyObject *module, PyObject *args) {
     PyArrayObject *x, *positions, *out;
     int axis;
     Pick p = {.before = 1, .after = 1};
     Job job = {.product = &p, .taken = 1};
-    if (!PyArg_ParseTuple(args, "O!O!iO!l", &PyArray_Type, &x, &PyArray_Type, &positions, &axis, &PyArray_Type, &out, &job.most_helpers))
+    if (!PyArg_ParseTuple(args, "O!O!iO!il", &PyArray_Type, &x, &PyArray_Type, &positions, &axis, &PyArray_Type, &out, &p.range, &job.most_helpers))
         return NULL;
     const int ndim = PyArray_NDIM(x), item = (int)PyArray_ITEMSIZE(x);
-    const int type = PyArray_TYPE(positions), is_position = PyTypeNum_ISSIGNED(type) && PyArray_ITEMSIZE(positions) >= 4;
     int fits = axis >= 0 && axis < ndim && PyArray_NDIM(positions) == ndim && PyArray_NDIM(out) == ndim && PyArray_ITEMSIZE(out) == item
-        && PyTypeNum_ISINTEGER(type) && is_position && PyArray_ISNOTSWAPPED(positions) && PyArray_ISCARRAY_RO(x) && PyArray_ISCARRAY_RO(positions)
-        && PyArray_ISCARRAY(out) && !PyDataType_REFCHK(PyArray_DESCR(x)) && !PyDataType_REFCHK(PyArray_DESCR(out));
+        && are_positions(positions) && PyArray_ISCARRAY_RO(x) && PyArray_ISCARRAY(out) && !PyDataType_REFCHK(PyArray_DESCR(x))
+        && !PyDataType_REFCHK(PyArray_DESCR(out));
     for (int i = 0; fits && i < ndim; i++) {
         fits &= PyArray_DIM(out, i) == PyArray_DIM(positions, i) && (i == axis || PyArray_DIM(x, i) == PyArray_DIM(out, i));
         if (i < axis) p.before *= PyArray_DIM(out, i);
@@ -95,6 +125,171 @@ static PyObject *pick(PyObject *module, PyObject *args) {
     share(&job);
     Py_END_ALLOW_THREADS
     return PyBool_FromLong(!shared_get(&p.outside));
+}
+
+/* Sums at positions along an axis: each element of the updates is added where its position says, in row-major order of
+   the updates. A thread has whole vectors, or some columns of all rows. Where the axis has few elements and there are many
+   updates, a few equal parts of the updates are summed by themselves; the number of parts depends on the sizes alone. */
+enum { SUMMED = 1 << 13 /* the updates of a block */, PARTS = 8, LEAST_OF_PARTS = 1 << 16, UPDATES_OF_AN_ELEMENT = 16, LEAST_COLUMNS = 16 };
+
+typedef struct Sums {
+    char *to;
+    const char *positions, *updates;
+    npy_intp before, size, count, after; /* the result has (before, size, after) elements, the updates `count` along the axis */
+    npy_intp item, each;                 /* bytes of an element; the vectors or columns of a block */
+    int is_wide, is_of_rows, range;      /* whether a position is that of a row of `after` elements */
+    char *parts;                         /* the sums of all parts, or NULL */
+    void (*sum)(const struct Sums *, npy_intp first, npy_intp end, npy_intp low, npy_intp high, char *to);
+} Sums;
+
+/* Add the updates from `first` to before `end`, numbered along the axes before and at that of the sums, in the columns
+   from `low` to before `high`. */
+#define SUM(name, type, index)                                                                              \
+    static void name(const Sums *s, npy_intp first, npy_intp end, npy_intp low, npy_intp high, char *to) {  \
+        const npy_intp size = s->size, after = s->after;                                                    \
+        const int range = s->range;                                                                         \
+        for (npy_intp row = first, rows; row < end; row += rows) {                                          \
+            const npy_intp left = s->count - row % s->count;                                                \
+            const type *u = (const type *)s->updates + row * after;                                         \
+            const index *at = (const index *)s->positions + row * (s->is_of_rows ? 1 : after);              \
+            type *out = (type *)to + row / s->count * size * after;                                         \
+            rows = left < end - row ? left : end - row;                                                     \
+            if (s->is_of_rows) {                                                                            \
+                for (npy_intp r = 0; r < rows; r++, u += after) {                                           \
+                    const npy_intp k = position_of(at[r], size, range);                                     \
+                    if (k < 0) continue;                                                                    \
+                    type *line = out + k * after;                                                           \
+                    EACH(i, high - low) line[low + i] += u[low + i];                                        \
+                }                                                                                           \
+            } else if (after == 1) {                                                                        \
+                for (npy_intp r = 0; r < rows; r++) {                                                       \
+                    const npy_intp k = position_of(at[r], size, range);                                     \
+                    if (k >= 0) out[k] += u[r];                                                             \
+                }                                                                                           \
+            } else {                                                                                        \
+                for (npy_intp r = 0; r < rows * after; r += after) {                                        \
+                    for (npy_intp i = low; i < high; i++) {                                                 \
+                        const npy_intp k = position_of(at[r + i], size, range);                             \
+                        if (k >= 0) out[k * after + i] += u[r + i];                                         \
+                    }                                                                                       \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+#define SUMS(letter, type)                                                                                  \
+    SUM(sum_##letter##_by_32, type, int32_t)                                                                \
+    SUM(sum_##letter##_by_64, type, int64_t)
+SUMS(f, float)
+SUMS(d, double)
+SUMS(4, uint32_t)
+SUMS(8, uint64_t)
+
+static void sum_vectors(const Job *job, npy_intp block, char *memory) {
+    const Sums *s = job->product;
+    const npy_intp first = block * s->each, end = first + s->each < s->before ? first + s->each : s->before;
+    s->sum(s, first * s->count, end * s->count, 0, s->after, s->to);
+}
+
+static void sum_columns(const Job *job, npy_intp block, char *memory) {
+    const Sums *s = job->product;
+    const npy_intp low = block * s->each, high = low + s->each < s->after ? low + s->each : s->after;
+    s->sum(s, 0, s->before * s->count, low, high, s->to);
+}
+
+static void sum_part(const Job *job, npy_intp block, char *memory) {
+    const Sums *s = job->product;
+    s->sum(s, s->count * block / PARTS, s->count * (block + 1) / PARTS, 0, 1, s->parts + block * s->size * s->item);
+}
+
+/* Begin the sums of parts with zeros that change no number that they are added to, and add them at the end. */
+#define SUM_PARTS(name, type, nothing)                                                                      \
+    static void begin_##name(type *parts, npy_intp n) { EACH(i, n) parts[i] = nothing; }                    \
+    static void add_##name(type *out, const type *parts, npy_intp size) {                                   \
+        for (npy_intp part = 0; part < PARTS; part++) EACH(i, size) out[i] += parts[part * size + i];       \
+    }
+SUM_PARTS(parts_f, float, -0.0f)
+SUM_PARTS(parts_d, double, -0.0)
+SUM_PARTS(parts_4, uint32_t, 0)
+SUM_PARTS(parts_8, uint64_t, 0)
+#define BY_TYPE(type, function, ...)                                                                        \
+    do {                                                                                                    \
+        if (type == NPY_FLOAT) function##_f((float *)__VA_ARGS__);                                          \
+        else if (type == NPY_DOUBLE) function##_d((double *)__VA_ARGS__);                                   \
+        else if (s.item == 4) function##_4((uint32_t *)__VA_ARGS__);                                        \
+        else function##_8((uint64_t *)__VA_ARGS__);                                                         \
+    } while (0)
+
+PyDoc_STRVAR(add_at_doc, "add_at(out, positions, axis, updates, range, helpers)\n\n"
+    "Add each element of the updates to the element of its vector along an axis that a position says; or each row of them\n"
+    "to a row.\n\n"
+    "Args:\n"
+    "  out, updates: contiguous arrays of equal sizes along all other axes, of one dtype: floats or integers of 32 or 64\n"
+    "    bits.\n"
+    "  positions: a contiguous array of int32 or int64: of the shape of the updates, or a vector with one for each row,\n"
+    "    if the axis is 0.\n"
+    "  axis: the axis, not negative.\n"
+    "  range: as in `pick`; nothing is added for positions out of range.\n"
+    "  helpers: how many threads may help.\n\n"
+    "Returns:\n"
+    "  Whether it was done; not if the arrays are not as above.\n\n"
+    "Raises:\n"
+    "  MemoryError: there is no memory for the sums of parts.");
+
+static PyObject *add_at(PyObject *module, PyObject *args) {
+    PyArrayObject *out, *positions, *updates;
+    int axis;
+    Sums s = {.before = 1, .after = 1};
+    Job job = {.product = &s, .taken = 1};
+    if (!PyArg_ParseTuple(args, "O!O!iO!il", &PyArray_Type, &out, &PyArray_Type, &positions, &axis, &PyArray_Type, &updates, &s.range, &job.most_helpers))
+        return NULL;
+    const int ndim = PyArray_NDIM(out), type = PyArray_TYPE(out), own = PyArray_NDIM(positions);
+    const npy_intp item = s.item = PyArray_ITEMSIZE(out);
+    const int is_number = type == NPY_FLOAT || type == NPY_DOUBLE || (PyTypeNum_ISINTEGER(type) && (item == 4 || item == 8));
+    s.is_of_rows = own == 1 && ndim > 1;
+    int fits = axis >= 0 && axis < ndim && (s.is_of_rows ? axis == 0 : own == ndim) && PyArray_NDIM(updates) == ndim && is_number
+        && PyArray_TYPE(updates) == type && are_positions(positions) && PyArray_ISCARRAY(out) && PyArray_ISCARRAY_RO(updates)
+        && PyArray_ISNOTSWAPPED(out) && PyArray_ISNOTSWAPPED(updates);
+    for (int i = 0; fits && i < ndim; i++) {
+        fits &= i == axis || PyArray_DIM(out, i) == PyArray_DIM(updates, i);
+        if (i < own) fits &= PyArray_DIM(positions, i) == PyArray_DIM(updates, i);
+        if (i < axis) s.before *= PyArray_DIM(out, i);
+        if (i > axis) s.after *= PyArray_DIM(out, i);
+    }
+    if (!fits) Py_RETURN_FALSE;
+    s.size = PyArray_DIM(out, axis);
+    s.count = PyArray_DIM(updates, axis);
+    if (!PyArray_SIZE(updates) || !s.size) Py_RETURN_TRUE;
+    s.to = PyArray_BYTES(out);
+    s.positions = PyArray_BYTES(positions);
+    s.updates = PyArray_BYTES(updates);
+    s.is_wide = PyArray_ITEMSIZE(positions) == 8;
+    s.sum = type == NPY_FLOAT ? (s.is_wide ? sum_f_by_64 : sum_f_by_32) : type == NPY_DOUBLE ? (s.is_wide ? sum_d_by_64 : sum_d_by_32)
+        : item == 4 ? (s.is_wide ? sum_4_by_64 : sum_4_by_32) : s.is_wide ? sum_8_by_64 : sum_8_by_32;
+    const int has_parts = s.before == 1 && s.after == 1 && s.count >= LEAST_OF_PARTS && s.size <= s.count / UPDATES_OF_AN_ELEMENT;
+    if (has_parts) {
+        job.compute = sum_part;
+        job.blocks = PARTS;
+        if (!(s.parts = malloc(PARTS * s.size * item))) return PyErr_NoMemory();
+    } else if (s.before > 1 || s.after == 1) {
+        job.compute = sum_vectors;
+        s.each = SUMMED / (s.count * s.after) + 1;
+        job.blocks = (s.before + s.each - 1) / s.each;
+    } else {
+        job.compute = sum_columns;
+        s.each = s.after / (job.most_helpers + 1);
+        s.each = s.each < LEAST_COLUMNS ? LEAST_COLUMNS : (s.each + LEAST_COLUMNS - 1) / LEAST_COLUMNS * LEAST_COLUMNS;
+        job.blocks = (s.after + s.each - 1) / s.each;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    fenv_t environment;
+    feholdexcept(&environment);
+    if (has_parts) BY_TYPE(type, begin_parts, s.parts, PARTS * s.size);
+    share(&job);
+    if (has_parts) BY_TYPE(type, add_parts, s.to, (void *)s.parts, s.size);
+    fesetenv(&environment);
+    Py_END_ALLOW_THREADS
+    free(s.parts);
+    Py_RETURN_TRUE;
 }
 
 /* How often each number from 0 on occurs. A thread counts in tables of its own, several in turn, since equal numbers that

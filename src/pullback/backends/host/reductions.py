@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native
+from pullback.backends.host import moves, native
+from pullback.backends.host.rows import of_rows
 from pullback.core.dtypes import is_float
 
 LARGE = 8192  # The least elements for which the order of summation matters.
@@ -39,6 +40,8 @@ def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
     if is_narrow(x.dtype):
         return norm(x.astype(np.float32), axes=axes).astype(x.dtype)
     size = np.abs(x) if x.dtype.kind == "c" else x
+    if size.dtype.char in "fd" and native.are_rows(size.shape, axes) and _is_short(size, axes):
+        return of_rows("norm", size, axes=axes, reduces=True)[()]
     rows = _rows(size, axes) if size.size >= LARGE else None
     if rows is None:
         out = np.sqrt(reduce_sum(size * size, axes=axes))
@@ -53,6 +56,11 @@ def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
     scaled = size / scale
     again = np.sqrt(reduce_sum(scaled * scaled, axes=axes)) * np.squeeze(scale, axes)
     return np.where(trusted, out, again).astype(size.dtype, copy=False)
+
+
+def _is_short(x: Any, axes: tuple[int, ...]) -> bool:
+    """Whether one thread reduces a row along the last axes of an array in less time than several."""
+    return x.size < LARGE or math.prod(x.shape[x.ndim - len(axes) :]) <= LARGE
 
 
 def reduce_extreme(x: Any, axes: tuple[int, ...], kind: str, ufunc: np.ufunc) -> Any:
@@ -176,10 +184,13 @@ def reduce_prod(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def product_of_others(x: Any, axes: tuple[int, ...]) -> Any:
-    """Return, for each of many elements, the product of all others over some axes.
+    """Return, for each of many elements, the product of all others over some axes, of floats or complex numbers.
 
-    The products of pairs are elements of an array of half the length, whose elements have products of others in turn.
+    The module in C multiplies those before and those behind an element. Without it the products of pairs are elements
+    of an array of half the length, whose elements have products of others in turn.
     """
+    if has_products_of_others(x.dtype):
+        return _products_of_others_in_rows(x, axes)
     kept = [i for i in range(x.ndim) if i not in axes]
     first = axes[0]
     adjacent = axes == tuple(range(first, first + len(axes)))
@@ -191,6 +202,20 @@ def product_of_others(x: Any, axes: tuple[int, ...]) -> Any:
         np.ascontiguousarray(moved).reshape(math.prod(shape[:first]), math.prod(x.shape[i] for i in axes), -1)
     )
     return others.reshape(shape).transpose(np.argsort(order))
+
+
+def has_products_of_others(dtype: np.dtype[Any]) -> bool:
+    """Whether the module in C has a loop for :func:`product_of_others`, which then is quick for few elements too."""
+    return native.loops is not None and dtype.char in "fd"
+
+
+def _products_of_others_in_rows(x: Any, axes: tuple[int, ...]) -> Any:
+    order = [*[i for i in range(x.ndim) if i not in axes], *axes]
+    is_moved = order != list(range(x.ndim))
+    moved = moves.copied(x.transpose(order)) if is_moved else x
+    last = tuple(range(x.ndim - len(axes), x.ndim))
+    others = of_rows("others", moved, axes=last)
+    return moves.copied(others.transpose(np.argsort(order))) if is_moved else others
 
 
 _SHORT = 64  # elements of a row, for which NumPy's loops take no longer than their calls

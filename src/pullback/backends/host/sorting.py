@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import native
-from pullback.backends.host.indexing import along_axis
+from pullback.backends.host.indexing import add_at, along_axis
 from pullback.backends.host.parallel import by_rows, cores
 from pullback.backends.host.reductions import is_narrow
 
@@ -258,6 +258,8 @@ def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) 
     out = np.zeros(out_shape, dtype)
     if unique:
         out[_grid(out_shape, indices, axis)] = x
+    elif add_at(out, np.ascontiguousarray(np.broadcast_to(indices, shape)), axis, x.astype(dtype, copy=False)):
+        pass
     elif len(shape) == 1:
         np.add.at(out, indices, x.astype(dtype, copy=False))
     else:

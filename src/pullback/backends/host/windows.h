@@ -17,6 +17,8 @@ typedef struct Windowed {
     Loop *extreme;
     void (*compute)(const struct Windowed *, npy_intp row);
     int largest;
+    int are_columns; /* whether no two elements of a window are in the same row of elements, and whole rows are in windows */
+    int are_tiles;   /* whether each element is in one window */
 } Windowed;
 
 /* Where a row of windows begins along each axis but the last, in the operand. Return the index in the operand of the row
@@ -25,8 +27,10 @@ static npy_intp begin_row(const Windowed *w, npy_intp row, npy_intp *start) {
     npy_intp index = 0, factor = 1;
     int is_inside = 1;
     for (int i = w->ndim - 2; i >= 0; i--) {
-        start[i] = row % w->counts[i] * w->strides[i] - w->low[i];
-        row /= w->counts[i];
+        const npy_intp count = w->counts[i];
+        const npy_intp rest = row <= UINT32_MAX ? (uint32_t)row / (uint32_t)count : row / count; /* the former is quicker */
+        start[i] = (row - rest * count) * w->strides[i] - w->low[i];
+        row = rest;
         is_inside &= start[i] >= 0 && start[i] + (w->window[i] - 1) * w->steps[i] < w->sizes[i];
         index += start[i] * factor;
         factor *= w->sizes[i];
@@ -77,6 +81,69 @@ static void inside_of_row(const Windowed *w, npy_intp number, npy_intp *first, n
 
 enum { PACKED = 256, FEW_ROWS = 64 };
 
+/* The rows of elements in which those of a row of windows are, if these are columns: where they begin in the operand, and
+   the number in a window of each of their elements. Return how many there are. */
+static npy_intp rows_of_columns(const Windowed *w, npy_intp row, npy_intp *at, int32_t *numbers) {
+    npy_intp start[MOST_WINDOW_AXES], count = 0;
+    const npy_intp base = begin_row(w, row, start);
+    for (npy_intp k = 0; k < w->elements; k++) {
+        at[count] = base < 0 ? row_of_element(w, k, start) : base + w->offsets[k];
+        numbers[count] = (int32_t)k;
+        count += at[count] >= 0;
+    }
+    return count;
+}
+
+/* The same of `count` rows, at least one, by columns: extremes, the numbers of the first extremes; and a number of each
+   column in the row with the column's position, and zeros in the others, or added to the row. */
+#define COLUMNS(letter, type, bits)                                                                         \
+    WIDE static void columns_extreme_##letter(const type *x, const npy_intp *at, npy_intp count, npy_intp n, int largest, type *result) { \
+        bits *out = (bits *)result;                                                                         \
+        if (count == 1) memcpy(out, x + at[0], n * sizeof(type));                                           \
+        for (npy_intp k = 1; k < count; k++) {                                                              \
+            const type *p = k == 1 ? x + at[0] : result, *q = x + at[k];                                    \
+            if (largest) {                                                                                  \
+                EACH(i, n) {                                                                                \
+                    const type x = p[i], y = q[i];                                                          \
+                    const bits a = ((const bits *)p)[i], b = ((const bits *)q)[i];                          \
+                    EXTREME_OF(x, y, a, b, bits, >, (b & (a | ~same)))                                      \
+                }                                                                                           \
+            } else {                                                                                        \
+                EACH(i, n) {                                                                                \
+                    const type x = p[i], y = q[i];                                                          \
+                    const bits a = ((const bits *)p)[i], b = ((const bits *)q)[i];                          \
+                    EXTREME_OF(x, y, a, b, bits, <, (b | (a & same)))                                       \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    WIDE static void columns_first_##letter(const type *x, const npy_intp *at, const int32_t *numbers, npy_intp count, npy_intp n, \
+                                            int largest, type *best, int32_t *positions) {                  \
+        const int32_t first = numbers[0];                                                                   \
+        if (count == 1) EACH(i, n) positions[i] = first;                                                    \
+        for (npy_intp k = 1; k < count; k++) {                                                              \
+            const type *p = k == 1 ? x + at[0] : best, *q = x + at[k];                                      \
+            const int32_t number = numbers[k];                                                              \
+            EACH(i, n) {                                                                                    \
+                const type y = q[i], b = p[i];                                                              \
+                const int wins = (largest ? y > b : y < b) | ((y != y) & (b == b));                         \
+                best[i] = wins ? y : b;                                                                     \
+                positions[i] = wins ? number : k == 1 ? first : positions[i];                               \
+            }                                                                                               \
+        }                                                                                                   \
+    }                                                                                                       \
+    WIDE static void columns_put_##letter(type *x, const npy_intp *at, const int32_t *numbers, npy_intp count, npy_intp n, \
+                                          const type *added, const int32_t *positions, int are_tiles) {     \
+        for (npy_intp k = 0; k < count; k++) {                                                              \
+            type *out = x + at[k];                                                                          \
+            const int32_t number = numbers[k];                                                              \
+            if (are_tiles) EACH(i, n) out[i] = positions[i] == number ? added[i] : 0;                       \
+            else EACH(i, n) out[i] += positions[i] == number ? added[i] : 0;                                \
+        }                                                                                                   \
+    }
+COLUMNS(f, float, bits_f)
+COLUMNS(d, double, bits_d)
+
 #define WINDOWS(letter, type, lowest, highest)                                                              \
     /* Every so many elements side by side: quicker than a loop in vectors that reads them where they are. */ \
     static const type *packed_##letter(const type *x, npy_intp stride, npy_intp n, type *out) {             \
@@ -88,6 +155,15 @@ enum { PACKED = 256, FEW_ROWS = 64 };
         type *out = (type *)w->result + row * w->row, some[PACKED];                                         \
         const npy_intp side_by_side[3] = {sizeof(type), sizeof(type), sizeof(type)}, stride = w->strides[w->ndim - 1]; \
         const type none = w->largest ? lowest : highest;                                                    \
+        if (w->are_columns) {                                                                               \
+            npy_intp at[FEW_ROWS];                                                                          \
+            int32_t numbers[FEW_ROWS];                                                                      \
+            const npy_intp count = rows_of_columns(w, row, at, numbers);                                    \
+            if (count) {                                                                                    \
+                columns_extreme_##letter((const type *)w->operand, at, count, w->row, w->largest, out);     \
+                return;                                                                                     \
+            }                                                                                               \
+        }                                                                                                   \
         for (npy_intp i = 0; i < w->row; i++) out[i] = none;                                                \
         EACH_ELEMENT(w, row, start, {                                                                       \
             (void)number;                                                                                   \
@@ -112,6 +188,17 @@ enum { PACKED = 256, FEW_ROWS = 64 };
     static void find_##letter(const Windowed *w, npy_intp row) {                                            \
         const npy_intp stride = w->strides[w->ndim - 1];                                                    \
         const int32_t none = (int32_t)w->elements;                                                          \
+        if (w->are_columns) {                                                                               \
+            npy_intp at[FEW_ROWS];                                                                          \
+            int32_t numbers[FEW_ROWS], *positions = w->positions + row * w->row;                            \
+            const npy_intp count = rows_of_columns(w, row, at, numbers);                                    \
+            for (npy_intp low = 0; count && low < w->row; low += PACKED) {                                  \
+                const npy_intp n = w->row - low < PACKED ? w->row - low : PACKED;                           \
+                type best[PACKED];                                                                          \
+                columns_first_##letter((const type *)w->operand + low, at, numbers, count, n, w->largest, best, positions + low); \
+            }                                                                                               \
+            if (count) return;                                                                              \
+        }                                                                                                   \
         for (npy_intp low = 0; low < w->row; low += PACKED) {                                               \
             const npy_intp high = w->row - low < PACKED ? w->row : low + PACKED;                            \
             type best[PACKED] = {0}, some[PACKED];                                                          \
@@ -131,6 +218,13 @@ enum { PACKED = 256, FEW_ROWS = 64 };
     static void put_##letter(const Windowed *w, npy_intp row) {                                             \
         const type *numbers = (const type *)w->result + row * w->row;                                       \
         const int32_t *positions = w->positions + row * w->row;                                             \
+        if (w->are_columns) {                                                                               \
+            npy_intp at[FEW_ROWS];                                                                          \
+            int32_t elements[FEW_ROWS];                                                                     \
+            const npy_intp count = rows_of_columns(w, row, at, elements);                                   \
+            columns_put_##letter((type *)w->operand, at, elements, count, w->row, numbers, positions, w->are_tiles); \
+            return;                                                                                         \
+        }                                                                                                   \
         const int last = w->ndim - 1;                                                                       \
         const npy_intp stride = w->strides[last], low = w->low[last], step = w->steps[last], size = w->sizes[last]; \
         npy_intp start[MOST_WINDOW_AXES], rows[FEW_ROWS];                                                   \
@@ -159,7 +253,8 @@ PyDoc_STRVAR(windows_doc, "windows(kind, operand, result, positions, geometry, l
     "Compute with the windows of an array of floats of 32 or 64 bits.\n\n"
     "Args:\n"
     "  kind: \"extremes\": write the largest or least element of each window to `result`; \"find\": write its position;\n"
-    "    \"put\": add each element of `result` to the element of `operand` at the position in its window.\n"
+    "    \"put\": add each element of `result` to the element of `operand` at the position in its window; \"fill\": write it\n"
+    "    there, and zeros to the other elements, where windows are tiles of the operand, and columns.\n"
     "  operand, result: contiguous arrays of one dtype and of as many axes, 1 to 8; \"find\" takes None as result.\n"
     "  positions: a contiguous array of int32, of as many elements as there are windows; None for \"extremes\".\n"
     "  geometry: for each axis the number of windows; the sizes of a window; the distance from one to the next; the\n"
@@ -186,7 +281,13 @@ static int read_windows(Windowed *w, PyArrayObject *operand, PyObject *result, P
         w->elements *= w->window[i];
         all *= w->counts[i];
     }
-    w->row = w->counts[w->ndim - 1];
+    const int last = w->ndim - 1;
+    w->are_tiles = 1;
+    for (int i = 0; i < w->ndim; i++)
+        w->are_tiles &= w->strides[i] == w->window[i] && w->steps[i] == 1 && w->low[i] == 0 && w->counts[i] * w->window[i] == w->sizes[i];
+    w->are_columns = w->elements <= FEW_ROWS && w->window[last] == 1 && w->strides[last] == 1 && w->low[last] == 0
+        && w->counts[last] == w->sizes[last];
+    w->row = w->counts[last];
     w->all = all / w->row;
     w->operand = PyArray_BYTES(operand);
     if (w->elements > INT32_MAX) return 0;
@@ -209,17 +310,19 @@ static PyObject *windows(PyObject *module, PyObject *args) {
     Job job = {.compute = compute_windows, .product = &w, .taken = 1};
     if (!PyArg_ParseTuple(args, "sO!OOO!pl", &kind, &PyArray_Type, &operand, &result, &positions, &PyTuple_Type, &geometry, &w.largest, &job.most_helpers))
         return NULL;
-    const int is_single = PyArray_TYPE(operand) == NPY_FLOAT, puts = !strcmp(kind, "put"), finds = !strcmp(kind, "find");
+    const int is_single = PyArray_TYPE(operand) == NPY_FLOAT, fills = !strcmp(kind, "fill"), puts = fills || !strcmp(kind, "put");
+    const int finds = !strcmp(kind, "find");
     if (!read_windows(&w, operand, result, positions, geometry) || !is_plain((PyObject *)operand, is_single ? NPY_FLOAT : NPY_DOUBLE)
-        || (!finds && !w.result) || ((finds || puts) && !w.positions)
+        || (!finds && !w.result) || ((finds || puts) && !w.positions) || (fills && !(w.are_tiles && w.are_columns))
         || !PyArray_ISWRITEABLE((PyArrayObject *)(puts ? (PyObject *)operand : finds ? positions : result))) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "expected contiguous arrays of floats, and the geometry of their windows");
         return NULL;
     }
+    w.are_tiles &= fills; /* else numbers are added */
     w.compute = finds ? is_single ? find_f : find_d : puts ? is_single ? put_f : put_d : is_single ? extremes_f : extremes_d;
     w.extreme = w.largest ? is_single ? maximum_f : maximum_d : is_single ? minimum_f : minimum_d;
     w.rows = ROWS_OF_WINDOWS / (w.row * w.elements) + 1;
-    if (puts) { /* a thread has all windows that may have an element: those of one position on axes of single elements */
+    if (puts && !fills) { /* a thread has all windows that may have an element: those of one position on axes of single elements */
         w.rows = w.all;
         for (int i = 0; i < w.ndim - 1 && w.window[i] == 1 && w.strides[i] == 1 && w.low[i] == 0 && w.counts[i] == w.sizes[i]; i++)
             w.rows /= w.counts[i];

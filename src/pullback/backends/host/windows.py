@@ -14,6 +14,7 @@ from pullback.backends.host.parallel import cores
 _loops = own.loops
 _SHARE = 1 << 16  # The comparisons that are worth a thread.
 _MOST_AXES = 8
+_MOST_ROWS = 64  # The most rows of elements, side by side, that the module takes together.
 
 Geometry = Sequence[tuple[int, int, int, int, int]]
 """For each axis the number of windows, the size of a window, the distance from one to the next, the elements before the
@@ -47,6 +48,15 @@ def positions(x: Any, geometry: Geometry, largest: bool) -> Any:
 
 def put(numbers: Any, at: Any, geometry: Geometry, shape: tuple[int, ...]) -> Any:
     """Return zeros of a shape, with a number of each window added to the element at a position in it."""
+    *others, last = geometry
+    are_tiles = all(
+        count * size == n and size == stride and step == 1 and not low
+        for (count, size, stride, low, step), n in zip(geometry, shape, strict=True)
+    )
+    if are_tiles and last[1] == 1 and math.prod([size for _, size, *_ in others]) <= _MOST_ROWS:
+        out = np.empty(shape, numbers.dtype)
+        _run("fill", out, np.ascontiguousarray(numbers), np.ascontiguousarray(at), geometry, True)
+        return out
     out = np.zeros(shape, numbers.dtype)
     _run("put", out, np.ascontiguousarray(numbers), np.ascontiguousarray(at), geometry, True)
     return out

@@ -52,7 +52,7 @@ def _gradient(fun: Any, at: At, options: Options) -> ClosedJaxpr:
         if len(outs) != 1 or outs[0].shape != ():
             raise NotDifferentiableError(
                 f"{options.name} takes a function with a single scalar result, but {name_of(fun)} returned "
-                f"{', '.join(map(str, avals)) or 'nothing'}"
+                f"{', '.join(map(format, avals)) or 'nothing'}"
             )
         check_results(fun, options.name, avals)
         return outs[0]

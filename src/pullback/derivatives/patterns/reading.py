@@ -420,7 +420,7 @@ def _scattered(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> li
     return [ReadSlice(at, total.at[found.astype(np.int32)].add(added, mode="promise_in_bounds"))]
 
 
-_MOVES = shapes.transpose_p, shapes.broadcast_in_dim_p, slicing.slice_p, slicing.rev_p
+_MOVES = shapes.transpose_p, shapes.broadcast_in_dim_p, slicing.slice_p, slicing.rev_p, slicing.roll_p
 _JOINS = slicing.concatenate_p, slicing.stack_p, slicing.pad_p
 _SUMS = elementwise.add_p, elementwise.sub_p, add_any_p
 _LINEAR = elementwise.neg_p, elementwise.convert_element_type_p, elementwise.copy_p

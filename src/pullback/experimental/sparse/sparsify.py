@@ -253,6 +253,14 @@ def _stack(eqn: Eqn, operands: list[Any]) -> Any:
     return bcoo_concatenate(grown, dimension=d)
 
 
+def _roll(eqn: Eqn, operands: list[Any]) -> Any:
+    (x,), d = operands, eqn.params["dimension"]
+    lows, highs = [0] * x.ndim, list(x.shape)
+    lows[d] = highs[d] = x.shape[d] - eqn.params["shift"]
+    first = bcoo_slice(x, start_indices=lows, limit_indices=x.shape)
+    return bcoo_concatenate([first, bcoo_slice(x, start_indices=[0] * x.ndim, limit_indices=highs)], dimension=d)
+
+
 def _unstack(eqn: Eqn, operands: list[Any]) -> Any:
     (x,), d = operands, eqn.params["dimension"]
     lows, highs = [0] * x.ndim, list(x.shape)
@@ -484,6 +492,7 @@ sparsified(dynamic_slice_p)(
 sparsified(gather_p)(_gather)
 sparsified(slicing.concatenate_p)(_concatenate)
 sparsified(slicing.stack_p)(_stack)
+sparsified(slicing.roll_p)(_roll)
 sparsified(slicing.unstack_p)(_unstack)
 sparsified(todense_p)(lambda eqn, operands: layouts.bcoo_todense(operands[0]))
 sparsified(jit_p)(lambda eqn, operands: _compiled(eqn.params["jaxpr"])(*operands))

@@ -23,7 +23,7 @@ Functions:
 (True, True, True)
 >>> two, a = closed.eqns[0].invars
 >>> isinstance(two, Literal), float(two.val), isinstance(a, Var), str(a.aval)
-(True, 2.0, True, 'f32[]')
+(True, 2.0, True, 'float32[]')
 >>> jaxpr_as_fun(closed)(3.0)
 [Array(6., dtype=float32, weak_type=True)]
 """

@@ -377,6 +377,37 @@ def _rev_abstract_eval(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype)
 
 
+# Rolling -----------------------------------------------------------------------------------------------------------
+
+
+def roll(x: Any, shift: int, axis: int) -> Any:
+    """Move the elements of ``x`` along an axis by ``shift``; those beyond the end come first."""
+    shift = shift % x.shape[axis] if x.shape[axis] else 0
+    return roll_p.bind(x, shift=shift, dimension=axis) if shift else x
+
+
+roll_p = Primitive("roll", cost=Cost.SIMPLE, moves=True)
+works_along(roll_p, "dimension")
+axis_divided(roll_p)(stays)
+roll_p.jvp_rule = jvp_linear(roll_p)
+roll_p.host_rule = lambda x, *, shift, dimension: moves.rolled(x, shift, dimension)
+roll_p.transpose(lambda ct, x, *, shift, dimension: (roll(ct, -shift, dimension),))
+
+
+@roll_p.abstract_eval
+def _roll_abstract_eval(x: ShapedArray, *, shift: int, dimension: int) -> ShapedArray:
+    if not 0 <= dimension < x.ndim or not 0 <= shift <= x.shape[dimension]:
+        raise ShapeError(f"roll: no shift by {shift} along axis {dimension} of an array of shape {x.shape}")
+    return ShapedArray(x.shape, x.dtype)
+
+
+@roll_p.lowering
+def _roll_lowering(hlo: Any, x: Any, *, shift: int, dimension: int) -> Any:
+    low, high = [0] * x.ndim, list(x.shape)
+    low[dimension] = high[dimension] = x.shape[dimension] - shift
+    return hlo.concatenate([hlo.slice(x, low, x.shape), hlo.slice(x, [0] * x.ndim, high)], dimension)
+
+
 # Counting ----------------------------------------------------------------------------------------------------------
 
 

@@ -16,8 +16,11 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.config import config
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import ShapeError
-from pullback.core.trace import Primitive
+from pullback.core.linear import LinearTracer
+from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -103,6 +106,18 @@ def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operand
         for out, value in zip(outs, routine(*[x[i] for x in operands]), strict=True):
             out[i] = value
     return outs
+
+
+def is_differentiated_now(t: Any, *known: Any) -> bool:
+    """Whether NumPy computes a derivative as it is asked for, of real arrays: then it may be one operation.
+
+    Args:
+      t: the tangent, or the input of a linear program.
+      *known: the arrays by which it is multiplied.
+    """
+    if not state.trace.quick or config.masked_zeros or not (is_here(t) or type(t) is LinearTracer):
+        return False
+    return t.aval.dtype.char in "fd" and all(map(is_here, known))
 
 
 # In programs -------------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ import numpy as np
 
 from pullback.backends.host import blas
 from pullback.core import dtypes
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -33,7 +34,7 @@ from pullback.primitives.linalg.lapack import (
     square_type,
     triangular_solve,
 )
-from pullback.primitives.linalg.lu import host_factors, identity, inverse, last_diagonal, lu
+from pullback.primitives.linalg.lu import host_factors, identity, inverse, last_diagonal, linear_solve_p, lu
 from pullback.primitives.linalg.svd import svd
 
 _INT32 = np.dtype(np.int32)
@@ -101,7 +102,7 @@ det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 def _det_host(x: Any) -> Any:
     if not _is_large(x):
         return np.linalg.det(x)
-    pivot, sign = _host_pivots(x)
+    pivot, sign = _host_pivots(*host_factors(x))
     return (sign * pivot.prod(-1)).astype(x.dtype)
 
 
@@ -113,11 +114,10 @@ def _is_large(x: Any) -> bool:
     return bool(x.shape[-1] ** 2 >= blas.LEAST)
 
 
-def _host_pivots(x: Any) -> tuple[Any, Any]:
+def _host_pivots(factors: Any, swapped: Any) -> tuple[Any, Any]:
     """Return the pivots (..., n) of NumPy's matrices, in double precision, and the signs of their row permutations."""
-    factors, swapped = host_factors(x)
-    pivot = np.diagonal(factors, axis1=-2, axis2=-1).astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    return pivot, 1 - 2 * (np.count_nonzero(swapped != np.arange(x.shape[-1]), -1) % 2)
+    pivot = np.diagonal(factors, axis1=-2, axis2=-1).astype(np.complex128 if factors.dtype.kind == "c" else np.float64)
+    return pivot, 1 - 2 * (np.count_nonzero(swapped != np.arange(factors.shape[-1]), -1) % 2)
 
 
 @det_p.abstract_eval
@@ -360,25 +360,36 @@ def slogdet(x: Any) -> list[Any]:
     return out
 
 
+# Operands: the matrices, and also their LU factors and pivots if they are known.
 slogdet_p = Primitive("slogdet", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
-works_on_last(slogdet_p, 2)
-slogdet_p.lowering(lambda hlo, x: hlo.inline(_slogdet_by_factors, x))
+works_on_last(slogdet_p, 2, 2, 1)
+slogdet_p.lowering(lambda hlo, x, *known: hlo.inline(_slogdet_by_factors, x))
 
 
 @slogdet_p.host
-def _slogdet_host(x: Any) -> list[Any]:
+def _slogdet_host(x: Any, *known: Any) -> list[Any]:
     if _is_large(x):
-        pivot, sign = _host_pivots(x)
-        sign = (sign * np.sign(pivot).prod(-1)).astype(x.dtype)
-        logarithm = np.log(np.abs(pivot)).sum(-1).astype(dtypes.to_real(x.dtype))
-    else:
-        sign, logarithm = np.linalg.slogdet(x)
+        return _slogdet_of_host_factors(*(known or host_factors(x)))
+    return _known(*np.linalg.slogdet(x))
+
+
+def _slogdet_of_host_factors(factors: Any, swapped: Any) -> list[Any]:
+    pivot, sign = _host_pivots(factors, swapped)
+    sign = (sign * np.sign(pivot).prod(-1)).astype(factors.dtype)
+    return _known(sign, np.log(np.abs(pivot)).sum(-1).astype(dtypes.to_real(factors.dtype)))
+
+
+def _known(sign: Any, logarithm: Any) -> list[Any]:
+    """Return both, the sign NaN where the logarithm is NaN."""
     unknown = np.isnan(logarithm)
-    return [np.where(unknown, x.dtype.type(not_a_number(x.dtype)), sign)[()] if unknown.any() else sign, logarithm]
+    return [
+        np.where(unknown, sign.dtype.type(not_a_number(sign.dtype)), sign)[()] if unknown.any() else sign,
+        logarithm,
+    ]
 
 
 @slogdet_p.abstract_eval
-def _slogdet_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
+def _slogdet_abstract_eval(x: ShapedArray, *known: ShapedArray) -> list[ShapedArray]:
     check_square_matrices("slogdet", x)
     return [ShapedArray(x.shape[:-2], x.dtype), ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))]
 
@@ -386,9 +397,16 @@ def _slogdet_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
 @slogdet_p.jvp
 def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
     # d log det A = tr(inv(A) dA), whose imaginary part is the rotation of the determinant around zero.
-    (x,), (t,) = primals, tangents
-    out = sign, _ = slogdet(x)
-    change = _sum_of_products(matrix_transpose(inverse(x)), t)
+    (x, *known), (t, *_) = primals, tangents
+    if state.trace.quick and is_here(x) and _is_large(x):  # one decomposition for both
+        factors, pivots, permutation = lu(x)
+        out = sign, _ = slogdet_p.bind(x, factors, pivots)
+        eye = shapes.broadcast_to(identity(x.shape[-1], x.dtype), x.shape)
+        inverted = linear_solve_p.bind(x, factors, permutation, eye, transpose=False)
+    else:
+        out = sign, _ = slogdet_p.bind(x, *known)
+        inverted = inverse(x)
+    change = _sum_of_products(matrix_transpose(inverted), t)
     if not dtypes.is_complex(x.dtype):
         return out, [ZERO, change]
     turned = ops.convert_element_type(ops.imag(change), x.dtype)

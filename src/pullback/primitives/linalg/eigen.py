@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import alone
+from pullback.backends.host import alone, blas
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
@@ -31,6 +32,7 @@ from pullback.primitives.linalg.decompositions import (
     hermitian_of_lower,
     inverse_differences,
     inverse_where,
+    is_differentiated_now,
     on_diagonal,
     one_by_one,
     pairs_of_equals,
@@ -50,7 +52,7 @@ from pullback.primitives.linalg.lapack import (
     triangle_weights,
 )
 from pullback.primitives.linalg.lu import identity, linear_solve
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import jvp_linear_in, jvp_zero
 
 # Hermitian matrices ------------------------------------------------------------------------------------------------
 
@@ -117,6 +119,9 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
     if 0 in x.shape:
         return eigh_p.bind(x, vectors=vectors), [ZERO] * (1 + vectors)
     if not vectors:
+        if is_differentiated_now(t, x):
+            w, v = eigh(x)
+            return [w], [eigenvalues_differential_p.bind(v, t)]
         w, v = eigenbasis(x)
         return [w], [_values_tangent(v, t)]
     w, v = eigh(x)
@@ -129,6 +134,65 @@ def _values_tangent(v: Any, t: Any) -> Any:
     """The tangents of eigenvalues, from the eigenvectors ``v`` and the lower triangles of the tangents ``t``."""
     # For the Hermitian T = L + L*, v* T v is twice the real part of v* L v.
     return ops.mul(real_column_products(v, product(scaled(t, triangle_weights(t)), v)), 2)
+
+
+# The derivative of the eigenvalues of one eager matrix, as one operation: it takes the eigenvectors and a tangent, of
+# which it reads the lower triangle.
+eigenvalues_differential_p = Primitive("eigenvalues_differential", keeps_weak_type=False, cost=Cost.MATRIX)
+eigenvalues_pull_p = Primitive("eigenvalues_pull", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(eigenvalues_differential_p, 2)
+works_on_last(eigenvalues_pull_p, 2, 1)
+eigenvalues_differential_p.jvp_rule = jvp_linear_in(eigenvalues_differential_p, 1)
+eigenvalues_pull_p.jvp_rule = jvp_linear_in(eigenvalues_pull_p, 1)
+eigenvalues_differential_p.decomposition(_values_tangent)
+
+
+@eigenvalues_pull_p.decomposition
+def _pull(v: Any, ct: Any) -> Any:
+    doubled = scaled(v, shapes.expand_dims(ops.mul(ct, 2), (-2,)))
+    return scaled(product(doubled, adjoint(v)), triangle_weights(v))
+
+
+@eigenvalues_differential_p.host
+def _differential_host(v: Any, t: Any) -> Any:
+    return 2 * (v * blas.product(t * _host_weights(v), v)).sum(-2)
+
+
+@eigenvalues_pull_p.host
+def _pull_host(v: Any, ct: Any) -> Any:
+    out = blas.product(v * (2 * ct)[..., None, :], v.swapaxes(-1, -2))
+    out *= _host_weights(v)
+    return out
+
+
+def _host_weights(v: Any) -> Any:
+    weights = np.tri(v.shape[-1], dtype=v.dtype)
+    np.fill_diagonal(weights, 0.5)
+    return weights
+
+
+@eigenvalues_differential_p.abstract_eval
+def _differential_abstract_eval(v: ShapedArray, t: ShapedArray) -> ShapedArray:
+    if v.shape != t.shape:
+        raise ShapeError(f"eigenvalues_differential takes eigenvectors, and tangents of matrices, got {v} and {t}")
+    return ShapedArray(v.shape[:-1], v.dtype)
+
+
+@eigenvalues_pull_p.abstract_eval
+def _pull_abstract_eval(v: ShapedArray, ct: ShapedArray) -> ShapedArray:
+    if v.shape[:-1] != ct.shape:
+        raise ShapeError(f"eigenvalues_pull takes eigenvectors, and cotangents of eigenvalues, got {v} and {ct}")
+    return ShapedArray(v.shape, v.dtype)
+
+
+@partial(eigenvalues_differential_p.transpose, linear_in=(1,))
+def _differential_transpose(ct: Any, v: Any, t: LinearVar) -> Any:
+    return None, eigenvalues_pull_p.bind(v, ct)
+
+
+@partial(eigenvalues_pull_p.transpose, linear_in=(1,))
+def _pull_transpose(ct: Any, v: Any, of_values: LinearVar) -> Any:
+    return None, eigenvalues_differential_p.bind(v, ct)
 
 
 def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:

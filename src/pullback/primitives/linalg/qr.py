@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import alone
+from pullback.backends.host import alone, blas
 from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
+from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import pad, slice_in_dim
@@ -24,6 +29,7 @@ from pullback.primitives.linalg.decompositions import (
     check_matrices,
     columns_from,
     completed,
+    is_differentiated_now,
     join_columns,
     on_diagonal,
     one_by_one,
@@ -40,8 +46,10 @@ from pullback.primitives.linalg.lapack import (
     product,
     rows_minus_columns,
     triangular_solve,
+    triangular_solve_p,
 )
 from pullback.primitives.linalg.lu import identity, inverse, last_diagonal
+from pullback.primitives.rules import jvp_linear_in
 
 
 def qr(x: Any, *, full_matrices: bool = False, pivoting: bool = False) -> list[Any]:
@@ -119,6 +127,24 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
     k = min(m, n)
     if pivoting:
         t = take_along_axis(t, shapes.expand_dims(order[0], (-2,)), len(x.shape) - 1, unique=True)
+    elif _is_one_eager_matrix(q, r, t):
+        return out, qr_differential_p.bind(q, r, t)
+    q_tangent, r_tangent = _differential(q, r, t)
+    if full_matrices and m > k:
+        q_tangent = _completed(upper_left(q, m, k), q_tangent, columns_from(q, k))
+        r_tangent = _padded(r_tangent, m - k)
+    return out, [q_tangent, r_tangent, *[ZERO] * len(order)]
+
+
+def _differential(q: Any, r: Any, t: Any) -> list[Any]:
+    """Return the tangents of the first columns of Q, as many as R has on its diagonal, and of the first rows of R.
+
+    Args:
+      q, r: the decomposition of the matrices.
+      t: the tangents of the matrices (..., m, n).
+    """
+    m, n = t.shape[-2:]
+    k = min(m, n)
     first, square = upper_left(q, m, k), upper_left(r, k, k)
     if m <= n:  # the last pivot does not divide below the diagonal: where it alone is zero, dQ is finite
         fixed = ops.stop_gradient_p.bind(square)
@@ -126,8 +152,8 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
     along = product(adjoint(first), t)
     inner = triangular_solve(square, upper_left(along, k, k), left_side=False, lower=False)
     turn = skew_part_twice(ops.where(ops.gt_p.bind(rows_minus_columns(k, k), 0), inner, 0))
-    if dtypes.is_complex(x.dtype):
-        phases = ops.mul(ops.convert_element_type(ops.imag(inner), x.dtype), 1j)
+    if dtypes.is_complex(t.dtype):
+        phases = ops.mul(ops.convert_element_type(ops.imag(inner), t.dtype), 1j)
         turn = ops.add_any_p.bind(turn, ops.where(on_diagonal(k), phases, 0))
     q_tangent = product(first, turn)
     if m > k:
@@ -136,11 +162,155 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
         q_tangent = ops.add_any_p.bind(q_tangent, outside)
     upper = ops.le_p.bind(rows_minus_columns(k, n), 0)
     r_tangent = ops.add_any_p.bind(along, ops.neg(product(turn, upper_left(r, k, n))))
-    r_tangent = ops.where(upper, r_tangent, 0)
-    if full_matrices and m > k:
-        q_tangent = _completed(first, q_tangent, columns_from(q, k))
-        r_tangent = _padded(r_tangent, m - k)
-    return out, [q_tangent, r_tangent, *[ZERO] * len(order)]
+    return [q_tangent, ops.where(upper, r_tangent, 0)]
+
+
+# The derivative of one eager matrix -------------------------------------------------------------------------------
+
+# The transpose takes cotangents U of Q and V of R; elements of V below the diagonal do not count. Let L be the part
+# below the diagonal of M - M*, with M = Q* U - V R*. The cotangent of the matrix is Q (V + L inv(R*)), plus
+# (I - Q Q*) U inv(R*) if the matrix has more rows than columns.
+
+
+def _is_one_eager_matrix(q: Any, r: Any, t: Any) -> bool:
+    """Whether a derivative of one real matrix, not wide, is computed now by NumPy, and so in one operation."""
+    return len(t.shape) == 2 and q.shape == t.shape and is_differentiated_now(t, q, r)
+
+
+qr_differential_p = Primitive("qr_differential", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+qr_differential_p.decomposition(_differential)
+qr_differential_p.jvp_rule = jvp_linear_in(qr_differential_p, 2)
+works_on_last(qr_differential_p, 2)
+
+
+@qr_differential_p.host
+def _differential_host(q: Any, r: Any, t: Any) -> list[Any]:
+    if q.ndim > 2:
+        return one_by_one(_differential_host, [(q.shape, q.dtype), (r.shape, r.dtype)], q, r, t)
+    along = blas.product(q.T, t)
+    below = np.tril(_over(along, r, False), -1)
+    turn = below - below.T
+    q_tangent = blas.product(q, turn)
+    if len(q) > len(r):
+        q_tangent += _over(t - blas.product(q, along), r, False)
+    return [q_tangent, np.triu(along - blas.product(turn, r))]
+
+
+def _over(x: Any, r: Any, transpose: bool) -> Any:
+    """Return ``x`` inv(S), or ``x`` inv(S*) with ``transpose``, where S is R without a last pivot that is zero."""
+    if len(x) == len(r) and r[-1, -1] == 0:
+        r = r.copy()
+        r[-1, -1] = 1
+    found = alone.over_triangle(x, r, transpose)
+    if found is not None:
+        return found
+    solve = triangular_solve_p.host_rule
+    assert solve is not None
+    return solve(r, x, left_side=False, lower=False, transpose_a=transpose, conjugate_a=False, unit_diagonal=False)
+
+
+@qr_differential_p.abstract_eval
+def _differential_abstract_eval(q: ShapedArray, r: ShapedArray, t: ShapedArray) -> list[ShapedArray]:
+    if q.shape != t.shape or r.shape != (*t.shape[:-2], t.shape[-1], t.shape[-1]):
+        raise ShapeError(
+            f"qr_differential takes Q, R and the tangents of matrices that are not wide, got {q}, {r}, {t}"
+        )
+    return [ShapedArray(q.shape, q.dtype), ShapedArray(r.shape, r.dtype)]
+
+
+@partial(qr_differential_p.transpose, linear_in=(2,))
+def _differential_transpose(cts: Any, q: Any, r: Any, t: LinearVar) -> Any:
+    of_q, of_r = cts
+    if of_q is ZERO:
+        return None, None, qr_pull_of_r_p.bind(q, r, of_r)
+    return None, None, qr_pull_p.bind(q, r, of_q, instantiate(of_r, r))
+
+
+def _pull(q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
+    """Return the cotangents of the matrices; ``of_q`` are the cotangents of Q, or None for zeros."""
+    k, (m, n) = r.shape[-1], q.shape[-2:]
+    square = r
+    if m == n:
+        last = ops.and_p.bind(last_diagonal(k), ops.eq_p.bind(ops.stop_gradient_p.bind(r), 0))
+        square = ops.where(last, 1, r)
+    over = partial(triangular_solve, square, left_side=False, lower=False, transpose_a=True, conjugate_a=True)
+    upper = ops.where(ops.le_p.bind(rows_minus_columns(k, k), 0), of_r, 0)
+    turn = ops.neg(product(upper, adjoint(r)))
+    if of_q is not None:
+        turn = ops.add_any_p.bind(turn, product(adjoint(q), of_q))
+    below = ops.where(ops.gt_p.bind(rows_minus_columns(k, k), 0), skew_part_twice(turn), 0)
+    inner = ops.add_any_p.bind(upper, over(below))
+    if of_q is None or m == n:
+        return product(q, inner)
+    outside = over(of_q)
+    inner = ops.sub(inner, product(adjoint(q), outside))
+    return ops.add_any_p.bind(outside, product(q, inner))
+
+
+_KEPT = 512
+"""Masks of at most so many rows are kept: to make one takes as long as to use it."""
+
+
+def _below_diagonal(n: int) -> Any:
+    """A mask of the elements below the diagonal of an n by n matrix."""
+    return _kept_mask(n) if n <= _KEPT else np.tri(n, k=-1, dtype=bool)
+
+
+@lru_cache(maxsize=8)
+def _kept_mask(n: int) -> Any:
+    return np.tri(n, k=-1, dtype=bool)
+
+
+def _pull_host(q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
+    below = _below_diagonal(len(r))
+    upper = np.where(below, of_r.dtype.type(0), of_r)
+    turn = blas.product(r, upper.T)  # minus the adjoint of M
+    if of_q is not None:
+        turn -= blas.product(of_q.T, q)
+    inner = _over(np.where(below, turn - turn.T, turn.dtype.type(0)), r, True)
+    inner += upper
+    if of_q is None or len(q) == len(r):
+        return blas.product(q, inner)
+    outside = _over(of_q, r, True)
+    inner -= blas.product(q.T, outside)
+    outside += blas.product(q, inner)
+    return outside
+
+
+def _pull_rules(p: Primitive, pull: Callable[..., Any], host: Callable[..., Any], count: int) -> None:
+    """Declare the rules of a transpose of ``qr_differential``, whose last ``count`` operands are cotangents."""
+    linear = tuple(range(2, 2 + count))
+    p.decomposition(pull)
+    p.jvp_rule = jvp_linear_in(p, *linear)
+    works_on_last(p, 2)
+
+    @p.host
+    def of_all(*operands: Any) -> Any:
+        q = operands[0]
+        return (
+            host(*operands) if q.ndim == 2 else one_by_one(lambda *xs: [host(*xs)], [(q.shape, q.dtype)], *operands)[0]
+        )
+
+    @p.abstract_eval
+    def result(q: ShapedArray, r: ShapedArray, *cts: ShapedArray) -> ShapedArray:
+        if [ct.shape for ct in cts] != [q.shape, r.shape][-count:]:
+            raise ShapeError(f"{p.name} takes Q, R, and cotangents of their shapes, got {q}, {r} and {cts}")
+        return ShapedArray(q.shape, q.dtype)
+
+    @partial(p.transpose, linear_in=linear)
+    def transpose(ct: Any, q: Any, r: Any, *cts: LinearVar) -> Any:
+        return None, None, *qr_differential_p.bind(q, r, ct)[-count:]
+
+
+qr_pull_p = Primitive("qr_pull", keeps_weak_type=False, cost=Cost.MATRIX)
+qr_pull_of_r_p = Primitive("qr_pull_of_r", keeps_weak_type=False, cost=Cost.MATRIX)
+_pull_rules(qr_pull_p, _pull, _pull_host, 2)
+_pull_rules(
+    qr_pull_of_r_p, lambda q, r, of_r: _pull(q, r, None, of_r), lambda q, r, of_r: _pull_host(q, r, None, of_r), 1
+)
+
+
+# Square Q -----------------------------------------------------------------------------------------------------------
 
 
 def _completed(first: Any, tangent: Any, rest: Any) -> Any:

@@ -206,7 +206,7 @@ def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
 @threefry2x32_p.abstract_eval
 def _threefry_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
-        raise DtypeError(f"threefry2x32 takes operands of uint32, got {', '.join(map(str, operands))}")
+        raise DtypeError(f"threefry2x32 takes operands of uint32, got {', '.join(map(format, operands))}")
     shape = broadcast_shape("threefry2x32", [x.shape for x in operands])
     return [ShapedArray(shape, _word), ShapedArray(shape, _word)]
 

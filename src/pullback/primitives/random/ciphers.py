@@ -140,7 +140,7 @@ def _bijection(name: str, function: Callable[[Any, Words, Words], Words], key: i
         if len(operands) != key + counter or any(x.dtype != _word for x in operands):
             raise DtypeError(
                 f"{name} takes {key + counter} operands of uint32: {key} of a key and {counter} of a counter; "
-                f"got {', '.join(map(str, operands))}"
+                f"got {', '.join(map(format, operands))}"
             )
         return [ShapedArray(broadcast_shape(name, [x.shape for x in operands]), _word)] * counter
 

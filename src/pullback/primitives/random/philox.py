@@ -63,7 +63,7 @@ def _philox_host(*operands: Any) -> list[Any]:
 @philox_blocks_p.abstract_eval
 def _philox_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
-        raise DtypeError(f"philox_blocks takes operands of uint32, got {', '.join(map(str, operands))}")
+        raise DtypeError(f"philox_blocks takes operands of uint32, got {', '.join(map(format, operands))}")
     return [ShapedArray(broadcast_shape("philox_blocks", [x.shape for x in operands]), _word)] * 4
 
 

@@ -171,15 +171,34 @@ def _fall(x: Any, sum_of_terms: Any, namespace: Any, least: float = 0.0) -> Any:
     """
     size = abs(x)
     near, far = namespace.minimum(size, _SPLIT_OF_DOUBLES), namespace.maximum(size, _SPLIT_OF_DOUBLES)
-    terms, more = ([c for c in series if abs(c) > least] for series in (_CLOSE_FALL_TERMS, _BEYOND_FALL_TERMS))
-    close = sum_of_terms(terms, near / 4 - 1) / ((near + 1) * namespace.sqrt(near + 1))
-    beyond = sum_of_terms(more, 16 / far - 1) / far / namespace.sqrt(far)
+    close = _close_fall(near, sum_of_terms, namespace, least)
+    beyond = _far_fall(far, sum_of_terms, namespace, least)
     return namespace.where(size > _SPLIT_OF_DOUBLES, beyond, close)
 
 
+def _close_fall(x: Any, sum_of_terms: Any, namespace: Any, least: float) -> Any:
+    terms = [c for c in _CLOSE_FALL_TERMS if abs(c) > least]
+    return sum_of_terms(terms, x / 4 - 1) / ((x + 1) * namespace.sqrt(x + 1))
+
+
+def _far_fall(x: Any, sum_of_terms: Any, namespace: Any, least: float) -> Any:
+    terms = [c for c in _BEYOND_FALL_TERMS if abs(c) > least]
+    return sum_of_terms(terms, 16 / x - 1) / x / namespace.sqrt(x)
+
+
 def _fall_host(x: Any) -> Any:
-    wide = np.asarray(x, np.float64)
-    return _fall(wide, lambda terms, t: chebyshev.clenshaw(t, terms), np).astype(x.dtype)[()]
+    """Evaluate the series that some elements need, a term of which takes a call of three functions."""
+    size = np.abs(np.asarray(x, np.float64))
+    is_far = size > _SPLIT_OF_DOUBLES
+    least = _FEWEST_OF_SINGLES if x.dtype.itemsize < 8 else 0.0
+    sum_of_terms = lambda terms, t: chebyshev.clenshaw(t, terms)
+    if not is_far.any():
+        out = _close_fall(size, sum_of_terms, np, least)
+    elif is_far.all():
+        out = _far_fall(size, sum_of_terms, np, least)
+    else:
+        out = _fall(size, sum_of_terms, np, least)
+    return out.astype(x.dtype)[()]
 
 
 def _fall_lowering(hlo: Any, x: Any) -> Any:

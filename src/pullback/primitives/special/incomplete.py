@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
+from pullback.backends.host import special as host_special
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.primitives.arrays import shapes
@@ -310,7 +311,7 @@ def _gamma_exponents(a: Any, x: Any) -> Formula:
 
 
 igamma_p = elementwise(
-    "igamma", of=FLOAT, arity=2, host=host.special("gammainc"),
+    "igamma", of=FLOAT, arity=2, host=host_special.gammainc,
     hlo=in_blocks(_with_limits(_gamma_lower, 0.0), smooth=True),
     jvp=(
         lambda t, a, x, ans: mul(t, igamma_derivative_p.bind(a, x, order=1)),

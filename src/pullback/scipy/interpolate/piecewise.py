@@ -10,12 +10,15 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes, tree
+from pullback.core.array import as_array
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.interrupts import imported
 from pullback.numpy.promotion import axis_index, known_int, promote_all, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
-from pullback.scipy.arguments import abscissas, check_increasing, floats, known, real_floats
+from pullback.scipy.arguments import abscissas, check_increasing, floats, known, on_host, real_floats
+from pullback.scipy.interpolate.bsplines import BSpline, axes_moved, doubles, extrapolation
 
 __all__ = ["CubicSpline", "PPoly"]
 
@@ -52,7 +55,7 @@ class PPoly:
                 f"{c.shape}"
             )
         check_increasing(name, x, "the points")
-        self.c, self.x, self.extrapolate = c, x, _extrapolation(name, True if extrapolate is None else extrapolate)
+        self.c, self.x, self.extrapolate = c, x, extrapolation(name, True if extrapolate is None else extrapolate)
         self.axis = axis_index(axis, len(c.shape) - 1, name)
 
     def __repr__(self) -> str:
@@ -60,7 +63,7 @@ class PPoly:
 
     def _of(self, c: Any) -> PPoly:
         """Return a piecewise polynomial with the coefficients ``c`` and the points and options of this one."""
-        return _unflatten(PPoly, (self.extrapolate, self.axis), (c, self.x))
+        return unflatten(PPoly, (self.extrapolate, self.axis), (c, self.x))
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """The values at some points.
@@ -74,10 +77,15 @@ class PPoly:
           An array with the axes of ``x`` at ``axis``.
         """
         order = known_int("PPoly", "nu", nu)
-        how = self.extrapolate if extrapolate is None else _extrapolation("PPoly", extrapolate)
+        how = self.extrapolate if extrapolate is None else extrapolation("PPoly", extrapolate)
         if order:
             return (self.derivative(order) if order > 0 else self.antiderivative(-order))(x, 0, how)
         t, points = promote_all("PPoly", (real_floats("PPoly", x, "the points"), self.x))
+        values = on_host(self.c, points, t)
+        if values is not None and values[0].size and values[2].size:
+            theirs = imported("scipy.interpolate").PPoly.construct_fast(*map(doubles, values[:2]), how)
+            found = as_array(theirs(values[2]).astype(dtypes.result_type(self.c.dtype, t.dtype), copy=False))
+            return axes_moved(found, len(t.shape), self.axis)
         n = points.shape[0]
         if how == "periodic":
             t = ops.add(points[0], pnp.mod(ops.sub(t, points[0]), ops.sub(points[-1], points[0])))
@@ -94,9 +102,32 @@ class PPoly:
             out = pnp.add(pnp.multiply(out, local), self.c[k][i])
         if self.c.shape[0] == 1:
             out = pnp.add(out, ops.mul(local, 0.0))
-        rank = len(t.shape)
-        order_of = [*range(rank, rank + self.axis), *range(rank), *range(rank + self.axis, rank + len(extra))]
-        return shapes.transpose(out, order_of)
+        return axes_moved(out, len(t.shape), self.axis)
+
+    @classmethod
+    def from_spline(cls, tck: BSpline | tuple[Any, Any, int], extrapolate: Any = None) -> PPoly:
+        """Return a spline as a piecewise polynomial, with a piece between each knot and the next.
+
+        Knots that are equal make pieces of length zero, whose coefficients are zero.
+
+        Args:
+          tck: a :class:`BSpline`, or its knots, its coefficients and its degree.
+          extrapolate: as for :class:`PPoly`; by default that of the spline.
+
+        Returns:
+          A :class:`PPoly`.
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback.scipy import interpolate
+        >>> spline = interpolate.BSpline(jnp.arange(7.0), jnp.array([-1.0, 2.0, 0.0, -1.0]), 2)
+        >>> print(interpolate.PPoly.from_spline(spline)(2.5))
+        1.375
+        """
+        spline = tck if isinstance(tck, BSpline) else BSpline(*tck)
+        if extrapolate is None:
+            extrapolate = spline.extrapolate if isinstance(tck, BSpline) else True
+        flat = _bspline_pieces(spline)
+        return unflatten(cls, (extrapolation("PPoly", extrapolate), spline.axis), (flat, spline.t))
 
     def derivative(self, nu: int = 1) -> PPoly:
         """Return the derivative, as a piecewise polynomial.
@@ -173,7 +204,7 @@ class PPoly:
         >>> print(interpolate.PPoly(jnp.array([[2.0], [0.0]]), jnp.array([0.0, 1.0])).integrate(0.0, 0.5))
         0.25
         """
-        how = self.extrapolate if extrapolate is None else _extrapolation("PPoly.integrate", extrapolate)
+        how = self.extrapolate if extrapolate is None else extrapolation("PPoly.integrate", extrapolate)
         integral = self.antiderivative()
 
         def until(t: Any) -> Any:
@@ -190,17 +221,22 @@ class PPoly:
         return pnp.subtract(until(b), until(a))
 
 
-def _extrapolation(name: str, value: Any) -> Any:
-    if value not in (True, False, "periodic"):
-        raise ArgumentError(f"{name}: extrapolate must be True, False or 'periodic', got {value!r}")
-    return value if value == "periodic" else bool(value)
+def _bspline_pieces(spline: BSpline) -> Any:
+    """Return the coefficients of a spline as a piecewise polynomial: its derivatives at its knots, by factorials."""
+    terms = []
+    for order in range(spline.k, -1, -1):
+        at = spline(spline.t[:-1], order, True)
+        rank = spline.axis
+        at = shapes.transpose(at, [rank, *(i for i in range(len(at.shape)) if i != rank)])
+        terms.append(ops.mul(1.0 / math.factorial(order), at))
+    return pnp.stack(terms)
 
 
-def _flatten(f: PPoly) -> tuple[Any, Any]:
+def flatten(f: PPoly) -> tuple[Any, Any]:
     return (f.c, f.x), (f.extrapolate, f.axis)
 
 
-def _unflatten(kind: Any, data: Any, children: Any) -> Any:
+def unflatten(kind: Any, data: Any, children: Any) -> Any:
     f = object.__new__(kind)
     f.c, f.x = children
     f.extrapolate, f.axis = data
@@ -261,15 +297,25 @@ class CubicSpline(PPoly):
             at = _periodic_slopes(pnp.diff(x), slope)
         else:
             at = _slopes(pnp.diff(x), slope, _conditions(bc_type, rest, dtype))
-        start, stop = at[:-1], at[1:]
-        bend = pnp.divide(ops.sub(ops.add(start, stop), ops.mul(2.0, slope)), width)
-        c = pnp.stack(
-            [pnp.divide(bend, width), ops.sub(pnp.divide(ops.sub(slope, start), width), bend), start, flat[:-1]]
-        )
+        c = hermite_pieces(flat, at, slope, width)
         self.c, self.x, self.axis = shapes.reshape(c, (4, x.shape[0] - 1, *rest)), x, where
-        self.extrapolate = _extrapolation(
+        self.extrapolate = extrapolation(
             "CubicSpline", ("periodic" if periodic else True) if extrapolate is None else extrapolate
         )
+
+
+def hermite_pieces(y: Any, at: Any, slope: Any, width: Any) -> Any:
+    """Return the coefficients of cubics with given values and derivatives at their ends, (4, n - 1, m).
+
+    Args:
+      y: the values at the points, (n, m).
+      at: the derivatives there.
+      slope: the slopes of the secants, (n - 1, m).
+      width: the lengths of the intervals, (n - 1, 1).
+    """
+    start, stop = at[:-1], at[1:]
+    bend = pnp.divide(ops.sub(ops.add(start, stop), ops.mul(2.0, slope)), width)
+    return pnp.stack([pnp.divide(bend, width), ops.sub(pnp.divide(ops.sub(slope, start), width), bend), start, y[:-1]])
 
 
 _NAMED: dict[str, Any] = {"not-a-knot": None, "clamped": (1, 0.0), "natural": (2, 0.0)}
@@ -421,4 +467,4 @@ def _check_periodic(flat: Any) -> None:
 
 
 for _kind in (PPoly, CubicSpline):
-    tree.register_pytree_node(_kind, _flatten, partial(_unflatten, _kind))
+    tree.register_pytree_node(_kind, flatten, partial(unflatten, _kind))

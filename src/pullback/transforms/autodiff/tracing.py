@@ -19,7 +19,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Var
 from pullback.core.refs import AbstractRef, RefCell
 from pullback.core.trace import state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
-from pullback.core.user_types import HiType
+from pullback.core.user_types import HiType, mutable_type, types_of_values
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import (
     abstractify,
@@ -28,6 +28,7 @@ from pullback.transforms.functions.arguments import (
     name_of,
 )
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.functions.mutable_values import OnStates, with_states
 from pullback.transforms.traces.refs import Scope, WithRefs, check_aliases
 from pullback.transforms.traces.stage import stage_flat
 
@@ -152,9 +153,9 @@ def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractR
 
     >>> from pullback import ShapeDtypeStruct, typeof
     >>> typeof(2.0)
-    ShapedArray(f32[], weak_type=True)
+    ShapedArray(float32[], weak_type=True)
     >>> typeof(ShapeDtypeStruct((2, 3), "int32"))
-    ShapedArray(i32[2,3])
+    ShapedArray(int32[2,3])
     """
     if isinstance(x, ShapeDtypeStruct):
         return abstractify(x)
@@ -282,6 +283,9 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     (2, 4)
     """
     require_function("eval_shape", "fun", fun)
+    if types_of_values and any(mutable_type(x) is not None for x in tree.leaves((args, kwargs))):
+        args, kwargs, _ = with_states(args, kwargs)
+        return eval_shape(OnStates(fun), *args, **kwargs)[0]
     described: dict[int, ShapeDtypeStruct] = {}
     closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs, described=described)
     return _structs(out_tree, closed, described)

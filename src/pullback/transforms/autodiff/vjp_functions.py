@@ -306,7 +306,7 @@ class VJPFunction(LinearFunction):
 
 def _types(avals: Sequence[ShapedArray]) -> str:
     """Format types as in ``(f32[2], i32[])``."""
-    return f"({', '.join(map(str, avals))})"
+    return f"({', '.join(map(format, avals))})"
 
 
 def _checked(

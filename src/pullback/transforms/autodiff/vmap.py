@@ -97,6 +97,8 @@ def vmap(
             if sum_match:
                 summed[:] = [e is None and d is not None for d, e in zip(out_dims, ends, strict=True)]
                 ends = [0 if added else e for added, e in zip(summed, ends, strict=True)]
+            if None in ends:
+                _check_unmapped(fun, flat, out_dims, ends, count)
             return [_with_axis_at(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 
         results = _in_chunks(rows, arrays, dims, size, chunk_size)
@@ -368,6 +370,27 @@ def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[in
     return axes
 
 
+def _check_unmapped(
+    fun: Any, flat: FlatFunction, dims: Sequence[int | None], ends: Sequence[int | None], size: int
+) -> None:  # fmt: skip
+    """Raise if a result is mapped whose entry in ``out_axes`` is None; the message names the result.
+
+    Args:
+      fun, flat: the function.
+      dims: the position of the mapped axis in each result, or None.
+      ends: the entry of ``out_axes`` for each result.
+      size: the size of the mapped axis.
+    """
+    for i, (dim, end) in enumerate(zip(dims, ends, strict=True)):
+        if end is None and dim is not None and not (type(dim) is UnmappedResult and size):
+            path, _ = tree.leaves_with_path(flat.result(range(flat.count)))[i]
+            raise BatchAxisError(
+                f"vmap of {name_of(fun)}: at vmap out_axes{tree.keystr(path)}, got axis spec None but output was "
+                f"batched on axis {dim}: out_axes is None for a result that depends on the mapped arguments; pass "
+                "the position of its mapped axis"
+            )
+
+
 def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
     """Move the mapped axis of a result to the position that ``out_axes`` asks for; raise if that is impossible.
 
@@ -384,11 +407,6 @@ def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int)
     if end is None:
         if type(dim) is UnmappedResult and size:  # all examples are equal
             return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))
-        if dim is not None:
-            raise BatchAxisError(
-                f"vmap of {name_of(fun)}: out_axes is None for a result that depends on the mapped arguments; pass "
-                f"the position of its mapped axis"
-            )
         return x
     if types_of_values and isinstance(typeof(x), HiType):
         if not isinstance(end, MappingSpec) or dim != end:

@@ -46,7 +46,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     >>> from pullback.ad_checkpoint import saved_residuals
     >>> [(aval, what)] = saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.0)
     >>> print(aval, what)
-    f32[] argument 0 (x)
+    float32[] argument 0 (x)
     """
     require_function("saved_residuals", "fun", fun)
     leaves, in_tree = tree.flatten_call(args, kwargs)
@@ -86,7 +86,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     """
     found = saved_residuals(fun, *args, **kwargs)
     sizes = [aval.size * aval.dtype.itemsize for aval, _ in found]
-    rows = [(str(aval), f"{size:,}", what) for (aval, what), size in zip(found, sizes, strict=True)]
+    rows = [(format(aval), f"{size:,}", what) for (aval, what), size in zip(found, sizes, strict=True)]
     types, numbers = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
     for kind, number, what in rows:
         print(f"{kind:<{types}}  {number:>{numbers}} bytes  {what}")

@@ -21,6 +21,7 @@ from pullback.core.trace import Primitive, Tracer, state
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.custom.closed_over import explained
 from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equation
+from pullback.transforms.custom.ref_arguments import with_contents
 from pullback.transforms.custom.rule_adapter import HasRules, RuleAdapter, SymbolicZero, running, zero_tangent
 from pullback.transforms.functions.api_boundary import qualified_name
 from pullback.transforms.functions.arguments import name_of, to_arrays
@@ -286,7 +287,8 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             refs = take_refs(leaves)
             arrays = to_arrays(leaves, self._transformation, self.fun, others)
             application = RuleAdapter(self, nondiff, in_tree)
-            application.opaque = refs
+            if refs:
+                application, application.opaque = with_contents(application, refs, arrays)
             if config.check_custom_rules and checker is not None:
                 checker(self, args)
             if state.trace.is_bottom:
@@ -301,7 +303,8 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
                 call.rules = (self, nondiff, in_tree)
                 if refs:  # calls with references are not interchangeable
                     call.rules = None
-                    _say_that_rules_take_references()
+                    if any(ref.home is not state.trace or ref.is_argument for ref in refs.values()):
+                        _say_that_rules_take_references()
                 outs = explained(self.fun, call_p.bind, *arrays, call=call)
             if application.out_tree is None:
                 return outs[0]  # type: ignore[no-any-return]

@@ -342,7 +342,7 @@ class VJPHiPrimitive:
 
 
 def _types(avals: Any) -> str:
-    return ", ".join(map(str, avals))
+    return ", ".join(map(format, avals))
 
 
 def logged(prim: VJPHiPrimitive, result: Any) -> tuple[Any, Any]:

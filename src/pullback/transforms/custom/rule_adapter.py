@@ -69,7 +69,7 @@ class SymbolicZero:
     size = property(lambda self: self.aval.size, doc="The number of elements.")
 
     def __repr__(self) -> str:
-        return f"SymbolicZero({self.aval})"
+        return f"SymbolicZero({self.aval!s})"
 
 
 class CustomVJPPrimal:
@@ -140,7 +140,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
     >>> from pullback.custom_derivatives import zero_from_primal
     >>> zero_from_primal({"w": 1.0}, symbolic_zeros=True)
-    {'w': SymbolicZero(f32[])}
+    {'w': SymbolicZero(float32[])}
     """
     symbolic = flag("zero_from_primal", "symbolic_zeros", symbolic_zeros)
     return tree.tree_map(lambda x: zero_tangent(_primal_type(x), symbolic), val)

@@ -75,4 +75,4 @@ def _kind(aval: ShapedArray, other: ShapedArray) -> str:
     """Format the type ``aval``; if only weak typing distinguishes ``other``, say whether ``aval`` is weakly typed."""
     if (aval.shape, aval.dtype) == (other.shape, other.dtype) and aval.weak_type != other.weak_type:
         return f"{aval}, {'weakly' if aval.weak_type else 'strongly'} typed"
-    return str(aval)
+    return format(aval)

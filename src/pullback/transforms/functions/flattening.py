@@ -244,7 +244,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 
     >>> from pullback.api_util import shaped_abstractify
     >>> shaped_abstractify(1.0)
-    ShapedArray(f32[], weak_type=True)
+    ShapedArray(float32[], weak_type=True)
     """
     return abstractify(x)
 

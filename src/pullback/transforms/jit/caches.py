@@ -58,13 +58,14 @@ class _FunctionCaches:
 
 
 _ATTRIBUTE = "__pullback_programs__"
+_WITH_ATTRIBUTES = FunctionType, functools.partial, OwnsPrograms
 _by_object: weakref.WeakKeyDictionary[Any, dict[Any, Pair]] = weakref.WeakKeyDictionary()
 """The caches of callable objects, whose attributes belong to the user."""
 
 
 def _caches_by_options(fun: Any) -> dict[Any, Pair]:
     """Return the caches of a function, by the key of the options of ``jit``; create them at the first call."""
-    if not isinstance(fun, (FunctionType, functools.partial, OwnsPrograms)):
+    if not isinstance(fun, _WITH_ATTRIBUTES):
         return _by_object.setdefault(fun, {})
     attributes = vars(fun)
     found = attributes.get(_ATTRIBUTE)
@@ -88,4 +89,58 @@ def caches_of(fun: Any, options: Options) -> Pair:
     if found is pair:
         for cache in pair:
             all_caches.add(cache)
+    return found
+
+
+class _Bodies(Cache):
+    """The programs of a function as the body of a loop or as a branch, stored as an attribute of the function.
+
+    Attributes:
+      owner: a weak reference to the function, as of :class:`_FunctionCaches`.
+    """
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any = None) -> None:
+        self.owner = owner and weakref.ref(owner)
+
+    def __reduce__(self) -> Any:
+        return _Bodies, ()
+
+
+_BODIES = "__pullback_bodies__"
+_bodies_by_object: weakref.WeakKeyDictionary[Any, _Bodies] = weakref.WeakKeyDictionary()
+
+
+def bodies_of(fun: Any, create: bool = True) -> Cache | None:
+    """Return the cache of the programs of ``fun`` as the body of a loop or as a branch.
+
+    Args:
+      fun: a function, or an object that is called.
+      create: whether to make a cache for a function that has none.
+
+    Returns:
+      The cache. None if there is none, or there can be none: an object that is compared by its value may change, and a
+      bound method is a new object at each access.
+    """
+    if isinstance(fun, _WITH_ATTRIBUTES):
+        attributes = vars(fun)
+        found = attributes.get(_BODIES)
+        if found is not None and found.owner is not None and found.owner() is fun:
+            return found  # type: ignore[no-any-return]
+        if create:
+            found = attributes[_BODIES] = _Bodies(fun)
+            all_caches.add(found)
+            return found
+        return None
+    if getattr(type(fun), "__hash__", None) is not object.__hash__:
+        return None
+    try:
+        with _adding:
+            found = _bodies_by_object.get(fun)
+            if found is None and create:
+                found = _bodies_by_object[fun] = _Bodies()
+                all_caches.add(found)
+    except TypeError:  # no weak references to the object
+        return None
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +28,11 @@ from pullback.core.registry import OwnsPrograms
 from pullback.core.runtime import provides
 from pullback.core.trace import EVAL, Tracer, state
 from pullback.core.types import ShapedArray
-from pullback.core.user_types import has_user_types, is_user_value
+from pullback.core.user_types import has_user_types, is_user_value, mutable_type, types_of_values
 from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.functions.mutable_values import OnStates, with_states
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.call_operands import copiers, numbers, operand, operands_of
 from pullback.transforms.jit.compiler_hints import CompilerEffortLevel, Inline
@@ -96,6 +98,7 @@ class JitFunction(_Function, Generic[P, R]):
         self._plain = not (options.static_nums or options.static_names)
         self._nested = False
         self._flatten: Any = None
+        self._stateful: JitFunction[..., Any] | None = None
         self._compiled, self._traced = caches_of(fun, options)
 
     # Calling
@@ -170,6 +173,8 @@ class JitFunction(_Function, Generic[P, R]):
             forks.warn_eager()
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
+        if types_of_values and any(mutable_type(x) is not None for x in call.leaves):
+            return self._on_states(args, kwargs)
         leaves = call.arrays()
         outermost = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer) or is_user_value(x)]
         if outermost and not config.indices_are_checked:
@@ -180,7 +185,7 @@ class JitFunction(_Function, Generic[P, R]):
             entry = self._compiled.get(key)
             if entry is None:
                 traced = self._trace(call, list(map(aval_of, signatures)))
-                if has_user_types(traced.out_avals):
+                if has_user_types(traced.out_avals) or (traced.refs is not None and traced.refs.of_user_types()):
                     return self._within(call, leaves, args, kwargs)
                 if traced.refs is not None:
                     signatures += map(signature_of, traced.refs.contents())
@@ -197,6 +202,21 @@ class JitFunction(_Function, Generic[P, R]):
                 f"({state.trace.describe()}). Pass them to the outermost jit."
             )
         return self._within(call, leaves, args, kwargs)
+
+    def _on_states(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function with the states of the mutable values among its arguments, and change these values."""
+        if self._stateful is None:
+            options = copy.copy(self._options)
+            placements = options.out_placements
+            if placements is not None:  # and none for the new states
+                placements = tree.unflatten(placements.treedef, placements.leaves), None
+                options.out_placements = PlacementTree(placements, "jit, out_shardings")
+            self._stateful = JitFunction(OnStates(self._fun), options)
+        args, kwargs, values = with_states(args, kwargs)
+        out, states = self._stateful(*args, **kwargs)
+        for state_of_value, value in zip(states, values, strict=True):
+            state_of_value.assign(value)
+        return out
 
     def _within(self, call: Call, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Apply the traced program as an operation, within a transformation or on values of users' types.
@@ -377,7 +397,10 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
         closed, captured = hoisted(stage_flat(fun, run, avals, "jit", call.arg_name, outside=scope))
     refs = None
     if call.refs or scope.touched or scope.in_rules:
-        refs = UsedRefs(fun, scope, len(avals), flat.out_structure.num_leaves)
+        count = flat.out_structure.num_leaves
+        ends = closed.jaxpr.outvars[count : count + len(call.refs)]
+        own_written = [v is not closed.jaxpr.invars[i] for i, v in zip(call.refs, ends, strict=True)]
+        refs = UsedRefs(fun, scope, len(avals), count, own_written)
         refs.check(list(call.refs.values()))
     return Traced(closed, flat.out_structure, captured, refs=refs)
 

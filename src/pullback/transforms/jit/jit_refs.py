@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.lists import select
 from pullback.core.refs import RefCell
+from pullback.core.user_types import has_user_types
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.traces.refs import Scope, check_aliases, contents, write_all
 
@@ -24,17 +26,19 @@ class UsedRefs:
       inputs: the number of leaves of the arguments.
       results: the number of results of the function.
       in_rules: whether custom rules take references: the program does not say when these rules use them.
+      own_written: for each reference among the arguments, whether the function writes it.
     """
 
-    __slots__ = ("closed_over", "fun", "in_rules", "inputs", "results", "written")
+    __slots__ = ("closed_over", "fun", "in_rules", "inputs", "own_written", "results", "written")
 
-    def __init__(self, fun: Any, scope: Scope, inputs: int, results: int) -> None:
+    def __init__(self, fun: Any, scope: Scope, inputs: int, results: int, own_written: Sequence[bool]) -> None:
         self.fun = fun
         self.closed_over: list[RefCell] = [*scope.read, *scope.written]
         self.written: list[RefCell] = [*scope.written]
         self.inputs = inputs
         self.results = results
         self.in_rules = scope.in_rules
+        self.own_written = own_written
 
     def are_lasting(self) -> bool:
         """Whether the program can be cached.
@@ -42,6 +46,10 @@ class UsedRefs:
         True if all references that the function closes over were made outside of transformations, and so remain valid.
         """
         return all(ref.home is None for ref in self.closed_over)
+
+    def of_user_types(self) -> bool:
+        """Whether the content of a reference that the function closes over is a value of a user's type."""
+        return has_user_types([ref.inner for ref in self.closed_over])
 
     def check(self, own: Sequence[RefCell]) -> None:
         """Raise if the function closes over one of ``own``, the references among its arguments."""
@@ -57,5 +65,7 @@ class UsedRefs:
         Return the other results, those of the function. ``own`` are the references among the arguments.
         """
         self.check(own)
-        write_all([*own, *self.written], outs[self.results :])
+        new = outs[self.results :]
+        write_all(select(own, self.own_written), select(new[: len(own)], self.own_written))
+        write_all(self.written, new[len(own) :])
         return list(outs[: self.results])

@@ -130,7 +130,7 @@ def apply_lowered(primitive: Primitive, args: Sequence[Any], params: dict[str, A
             return primitive.decomposition_rule(*args, **params)
         if primitive.impl_rule is not None:
             return primitive.impl_rule(args, params)
-        raise OperandError(f"{primitive.name} takes arrays, but got ({', '.join(str(typeof(x)) for x in args)})")
+        raise OperandError(f"{primitive.name} takes arrays, but got ({', '.join(format(typeof(x)) for x in args)})")
     feeding = rule(**params)
     with feeding.within():
         programs = tuple(map(lowered, feeding.programs))

@@ -125,7 +125,7 @@ def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[Sha
     """
     if [(a.shape, a.dtype) for a in actual] == [(a.shape, a.dtype) for a in expected]:
         return
-    got, wanted = (", ".join(map(str, x)) for x in (actual, expected))
+    got, wanted = (", ".join(map(format, x)) for x in (actual, expected))
     raise JaxprError(f"{what} takes ({wanted}), but got ({got})")
 
 

@@ -40,7 +40,7 @@ def reshard(xs: T, out_shardings: PyTree) -> T:
     >>> from pullback.sharding import reshard
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     print(typeof(reshard(jnp.ones(4), P("x"))))
-    f32[4@x]
+    float32[4@x]
     """
     leaves, treedef, placements = placements_of(xs, out_shardings, "reshard")
     changed: T = tree.unflatten(treedef, [_resharded(x, s) for x, s in zip(leaves, placements, strict=True)])

@@ -23,6 +23,7 @@ from pullback.core.naming import quoted
 from pullback.core.refs import AbstractRef, Outside, RefCell, RunsAgain
 from pullback.core.trace import Trace, Tracer, leaked, state
 from pullback.core.types import ShapedArray
+from pullback.core.user_types import HiType, is_user_value
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.functions.arguments import as_weak
@@ -65,17 +66,17 @@ class Ref(RefCell):
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return self.inner.shape
+        return self.inner.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
-        return self.inner.dtype
+        return self.inner.dtype  # type: ignore[no-any-return]
 
     @property
     def weak_type(self) -> bool:
         """Whether the dtype of the content is weak, and gives way to the dtypes of other operands."""
-        return self.inner.weak_type
+        return self.inner.weak_type  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -85,7 +86,7 @@ class Ref(RefCell):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self.inner.size
+        return self.inner.size  # type: ignore[no-any-return]
 
     @property
     def sharding(self) -> Any:
@@ -149,7 +150,7 @@ class Ref(RefCell):
     def __len__(self) -> int:
         if not self.inner.shape:
             raise TypeError("a scalar reference has no length")
-        return self.inner.shape[0]
+        return self.inner.shape[0]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Any]:
         return iter([get(self, i) for i in range(len(self))])
@@ -181,7 +182,7 @@ def _made(content: Any) -> Ref:
     """Make a reference that belongs to the current trace, with the content ``content``."""
     ref = object.__new__(Ref)
     trace = state.trace
-    RefCell.__init__(ref, content, None if trace.is_bottom else trace, source.here())
+    RefCell.__init__(ref, content, None if trace.is_bottom else trace, source.here(), typeof(content))
     return ref
 
 
@@ -189,7 +190,8 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | Non
     """Make a mutable array reference.
 
     Args:
-      init_val: the initial content: an array, which does not change itself, or a number.
+      init_val: the initial content: an array, which does not change itself, or a number. A value of a user's type is
+        read and written as a whole.
       memory_space: must be None: the array stays in its memory.
       kind: ``"no_grad_no_remat"`` is accepted, without effect: no program holds a reference.
       pin: without effect.
@@ -214,7 +216,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | Non
     if memory_space is not None:
         raise RefError(f"new_ref: memory_space must be None, got {memory_space!r}; device_put moves an array")
     try:
-        return _made(as_array(init_val))
+        return _made(init_val if is_user_value(init_val) else as_array(init_val))
     except OperandError as error:
         raise type(error)(f"new_ref: {error}") from None
 
@@ -439,6 +441,26 @@ def check_ref(ref: Any, what: str) -> None:
         raise RefError(f"{what} takes a reference made by new_ref, but got {ref!r} of type {type(ref).__name__}")
 
 
+def _is_whole(ref: Ref, idx: Any) -> bool:
+    """Whether an index selects all elements; raise if it selects some of a value of a user's type.
+
+    A type that has a shape is read whole by slices of all that it has, as `ref[:, 0:2]` is of two columns.
+    """
+    if selects_all(idx):
+        return True
+    if not isinstance(ref.inner, HiType):
+        return False
+    shape, slices = ref.inner.shape or (), idx if isinstance(idx, tuple) else (idx,)
+    if len(slices) == len(shape) and all(
+        isinstance(s, slice) and range(n)[s] == range(n) for n, s in zip(shape, slices)
+    ):
+        return True
+    raise RefIndexError(
+        f"{ref.described()} is read and written as a whole, by ref[...], since its value is of a user's type, but the "
+        f"index is {idx!r}"
+    )
+
+
 def _at(ref: Ref, content: Array, idx: Any) -> Array:
     """Read the elements at an index of ``content``, the content of a reference; raise if the index is invalid."""
     if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
@@ -494,7 +516,7 @@ def get(ref: Ref | RefView, idx: Index = None) -> Array:
         return ref[idx]
     check_ref(ref, "ref.get")
     content = content_of(ref)
-    return content if selects_all(idx) else _at(ref, content, idx)
+    return content if _is_whole(ref, idx) else _at(ref, content, idx)
 
 
 def set(ref: Ref | RefView, idx: Index, value: ArrayLike) -> None:
@@ -546,7 +568,7 @@ def swap(ref: Ref | RefView, idx: Index, value: ArrayLike, _function_name: str =
         return elements
     check_ref(ref, _function_name)
     content = content_of(ref)
-    if selects_all(idx):
+    if _is_whole(ref, idx):
         write(ref, _fitted(ref, value, ref.shape, _function_name))
         return content
     before = _at(ref, content, idx)
@@ -580,6 +602,9 @@ def addupdate(ref: Ref | RefView, idx: Index, x: ArrayLike) -> None:
         return
     check_ref(ref, "ref.addupdate")
     content = content_of(ref)
+    if isinstance(ref.inner, HiType) and _is_whole(ref, idx):
+        write(ref, ref.inner.vspace_add(content, _fitted_user_value(ref, x, "ref.addupdate")))
+        return
     if selects_all(idx):
         write(ref, _like(content + _fitted(ref, x, ref.shape, "ref.addupdate"), ref))
         return
@@ -592,6 +617,8 @@ def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
 
     ``shape`` is the expected shape. ``what`` names the operation, for error messages.
     """
+    if isinstance(ref.inner, HiType):
+        return _fitted_user_value(ref, value, what)
     try:
         x = value if isinstance(value, Array) else as_array(value)
     except OperandError as error:
@@ -610,6 +637,14 @@ def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
             f"{typeof(x)}; x.astype(ref.dtype) converts it. It is written to {ref.described()}"
         )
     return _like(x, ref)
+
+
+def _fitted_user_value(ref: Ref, value: Any, what: str) -> Any:
+    """Return a value to write to a reference of a user's type; raise unless it is of this type."""
+    if not (is_user_value(value) or isinstance(value, Tracer)) or typeof(value) != ref.inner:
+        found = quoted(value) if not isinstance(value, Array) else typeof(value)
+        raise RefError(f"{what}: the value must be of the type {ref.inner} of the reference, but it is {found}")
+    return value
 
 
 def _like(x: Any, ref: Ref) -> Any:
@@ -688,7 +723,8 @@ def contents(refs: Sequence[RefCell]) -> list[Any]:
 def write_all(refs: Sequence[RefCell], values: Sequence[Any]) -> None:
     """Write ``values``, results of a program, to the references ``refs``."""
     for ref, x in zip(refs, values, strict=True):
-        write(ref, x if x.weak_type == ref.inner.weak_type else as_weak(x, ref.inner.weak_type))
+        is_array = isinstance(ref.inner, ShapedArray)
+        write(ref, as_weak(x, ref.inner.weak_type) if is_array and x.weak_type != ref.inner.weak_type else x)
 
 
 def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefCell] = ()) -> None:

@@ -21,7 +21,7 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     >>> from pullback import random
     >>> from pullback.compat.extras._src.core import physical_aval
     >>> physical_aval(random.split(random.key(0), 3).aval)
-    ShapedArray(u32[3,2])
+    ShapedArray(uint32[3,2])
     """
     if not _dtypes.is_key(aval.dtype):
         return aval

@@ -16,7 +16,7 @@ class TypedNdArray(np.ndarray[Any, Any]):
     >>> from pullback.compat.extras._src.literals import TypedNdArray
     >>> x = TypedNdArray(np.float32([1, 2]), weak_type=True)
     >>> x.aval, x.weak_type, (x + 1).weak_type
-    (ShapedArray(f32[2], weak_type=True), True, False)
+    (ShapedArray(float32[2], weak_type=True), True, False)
     """
 
     weak_type: bool = False
@@ -73,7 +73,7 @@ class TypedInt(_Typed, int):  # type: ignore[misc]
     >>> import numpy as np
     >>> from pullback.compat.extras._src.literals import TypedInt
     >>> TypedInt(2, np.dtype("int32")), TypedInt(2, np.dtype("int32")).aval
-    (TypedInt(2, dtype=int32), ShapedArray(i32[], weak_type=True))
+    (TypedInt(2, dtype=int32), ShapedArray(int32[], weak_type=True))
     """
 
 

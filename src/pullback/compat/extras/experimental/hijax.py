@@ -3,7 +3,8 @@
 ``pullback.experimental.hijax`` has types of immutable values, and operations with rules as methods. Here are operations
 as ``HiPrimitive`` objects, and types of mutable values. An operation on mutable values is replaced immediately by
 operations on their arrays, under the active transformations. So it needs no rules, and programs contain only operations
-on arrays. Mutable values cannot be arguments of transformed functions; functions may close over them.
+on arrays. Mutable values may be arguments of functions under `jit` and `eval_shape`; other transformed functions may
+close over those that are made under the same transformation.
 
 >>> from pullback import grad, jit
 >>> from pullback.compat.extras.experimental.hijax import HiPrimitive
@@ -24,7 +25,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pullback.compat.extras._src.state.types import AbstractRef as AbstractRef
-from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, MissingRuleError
 from pullback.core.trace import Primitive
 from pullback.core.types import AbstractValue as AbstractValue
@@ -34,6 +34,7 @@ from pullback.core.user_types import missing
 from pullback.core.user_types import register_hitype as register_hitype
 from pullback.interpreters.ad import UndefinedPrimal
 from pullback.interpreters.ad import is_undefined_primal as is_undefined_primal
+from pullback.transforms.autodiff.tracing import typeof
 from pullback.transforms.custom.hi_derived import vjp_from_jvp
 from pullback.transforms.custom.hi_primitive import GradAccum, VJPHiPrimitive
 
@@ -117,7 +118,7 @@ def type_of(x: Any) -> Any:
 
     >>> from pullback.compat.extras.experimental.hijax import type_of
     >>> type_of(1.0)
-    ShapedArray(f32[], weak_type=True)
+    ShapedArray(float32[], weak_type=True)
     """
     return typeof(x)
 

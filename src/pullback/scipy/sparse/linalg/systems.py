@@ -216,7 +216,7 @@ def begin(a: Function, b: Any, x0: Any) -> tuple[Any, Any]:
 
 
 def _outline(x: Any) -> str:
-    shown = tree.tree_map(lambda y: str(typeof(y)) if not hasattr(y, "dtype") else f"{y.dtype}{list(y.shape)}", x)
+    shown = tree.tree_map(lambda y: format(typeof(y)) if not hasattr(y, "dtype") else f"{y.dtype}{list(y.shape)}", x)
     return str(shown)
 
 

@@ -1,0 +1,1 @@
+"""The time of ``analysis.precision``, in multiples of an eager run of the same function."""
