@@ -123,7 +123,7 @@ sub_p = elementwise(
 )  # fmt: skip
 mul_p = elementwise(
     "mul", doc=("The product ``x * y``; of booleans their conjunction.", "2.0, 2.5", "5.0"),
-    of=VALUE, arity=2, host=operator.mul, hlo="multiply",
+    of=VALUE, arity=2, host=host.mul, hlo="multiply",
     cost=Cost.LIGHT, multiplicative=True,
 )  # fmt: skip
 div_p = elementwise(
