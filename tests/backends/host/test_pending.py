@@ -587,6 +587,15 @@ def test_threads_read_what_is_computed_in_the_memory_of_an_operand() -> None:
             assert len(found) == 4
 
 
+def test_what_is_broadcast_is_negated_after_its_sum() -> None:
+    x, y = jnp.ones((3, 4)), jnp.full((3, 1), 2.0)
+    for f, expected in ((lambda y: x - y, -4.0), (lambda y: x / y, -1.0)):
+        program = pullback.make_jaxpr(lambda y, f=f: pullback.linear_transpose(pullback.linearize(f, y)[1], y)(x))(y)
+        negated = [equation.outvars[0].aval.shape for equation in program.eqns if str(equation.primitive) == "neg"]
+        assert all(shape == (3, 1) for shape in negated)
+        np.testing.assert_array_equal(grad(lambda y, f=f: f(y).sum())(y), np.full((3, 1), expected))
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_process_computes_what_is_pending() -> None:
