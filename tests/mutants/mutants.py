@@ -1566,4 +1566,44 @@ MUTANTS = (
         "AxisType.Auto if axis_types is None else",
         ["tests/primitives/test_explicit_shardings.py::test_axes_of_make_mesh_are_explicit"],
     ),
+    # Weights from which padding was made have NaN for a gradient.
+    Mutant(
+        "padding is left as it is, and has derivatives",
+        "ragged/arrays.py",
+        "return values if unused is None else pnp.where(layout.spread(unused, values), values[:1], values)",
+        "return values",
+        ["tests/ragged/test_ragged.py::test_padding_makes_no_nan_of_gradients"],
+    ),
+    # The elements beyond the bound are lost.
+    Mutant(
+        "rows that are too long are cut",
+        "ragged/arrays.py",
+        "return pnp.where(layout.spread(self.lengths > longest, out), segments.unknown(self.dtype), out)",
+        "return out",
+        ["tests/ragged/test_ragged.py::test_traced_lengths_need_a_bound_and_what_exceeds_it_is_unknown"],
+    ),
+    # Sums have numbers of nobody.
+    Mutant(
+        "padding counts in reductions of all elements",
+        "ragged/segments.py",
+        "return x if self.padding is None else pnp.where(self.padding, pnp.asarray(neutral, x.dtype), x)",
+        "return x",
+        ["tests/ragged/test_ragged.py::test_reductions_of_all_elements_and_of_an_axis_of_elements"],
+    ),
+    # A pair for each row is taken for a row of two.
+    Mutant(
+        "results of the length of one row are ragged",
+        "ragged/rows.py",
+        "bool(a.shape[:1] == (2,) and b.shape[:1] == (3,))",
+        "a.shape[:1] == (2,)",
+        ["tests/ragged/test_ragged.py::test_vmap_over_rows_gets_each_row_as_it_is"],
+    ),
+    # Results belong to other rows.
+    Mutant(
+        "mapped rows stay in the order of their lengths",
+        "ragged/rows.py",
+        "max_length=like.max_length).take(back)",
+        "max_length=like.max_length)",
+        ["tests/ragged/test_ragged.py::test_vmap_over_rows_gets_each_row_as_it_is"],
+    ),
 )

@@ -139,11 +139,8 @@ def dot_product_attention(
         return query.with_values(pnp.zeros(shape, v.dtype))
     column = np.arange(k.shape[1])
     inside = pnp.asarray(column < key.lengths[:, None])[:, None, None, :]
-    full = pnp.asarray(key.lengths > 0)
-    # A row without keys attends to its padding, so that no sum is zero; its result is not used.
-    inside = inside | ~full[:, None, None, None]
+    # A row without keys has equal weights for its padding, which is zeros.
     out = nn.dot_product_attention(q, k, v, mask=inside, scale=scale, is_causal=is_causal)
-    out = pnp.where(full[:, None, None, None], out, pnp.zeros((), out.dtype))
     return Ragged.from_padded(out[:, :, 0] if single else out, query.lengths, capacity=query.capacity)
 
 
