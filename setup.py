@@ -12,7 +12,7 @@ LOOPS = "src/pullback/backends/host/loops"
 PAIRS = "src/pullback/backends/host/pairs"
 NAMES = (
     "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "each_row",
-    "fourier", "foreign", "runner",
+    "fourier", "foreign", "runner", "expressions",
 )  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"

@@ -7,19 +7,22 @@ parts, then by their imaginary parts.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.backends.host import rules
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import LARGE, Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.numpy.declare import quickly
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
-from pullback.primitives.declare import host_fused
+from pullback.primitives.declare import host_fused, in_one
 
 # Operands ----------------------------------------------------------------------------------------------------------
 
@@ -86,8 +89,14 @@ def relu(x: ArrayLike) -> Array:
     >>> print(nn.relu(jnp.array([-1.0, 0.0, 2.0])))
     [0. 0. 2.]
     """
-    x = _weak_numbers("relu", x)
+    return _relu(x)  # type: ignore[no-any-return]
+
+
+def _relu_by_operations(x: Any) -> Any:
     return ops.where(pnp.less_equal(x, 0) if dtypes.is_complex(x.dtype) else ops.le_p.bind(x, 0), 0, x)
+
+
+_relu = in_one("relu", host=rules.relu, otherwise=_relu_by_operations, operand=partial(_weak_numbers, "relu"))
 
 
 def relu6(x: ArrayLike) -> Array:
@@ -128,7 +137,16 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     >>> print(nn.leaky_relu(jnp.array([-2.0, 3.0])))
     [-0.02  3.  ]
     """
-    return pnp.where(pnp.greater_equal(x, 0), x, pnp.multiply(negative_slope, x))
+    is_number = type(negative_slope) is float and negative_slope  # zeros of both signs are equal as parameters
+    by = _leaky_relu if is_number else _leaky_relu_by_operations
+    return by(x, slope=negative_slope)  # type: ignore[no-any-return]
+
+
+def _leaky_relu_by_operations(x: Any, slope: Any) -> Any:
+    return pnp.where(pnp.greater_equal(x, 0), x, pnp.multiply(slope, x))
+
+
+_leaky_relu = in_one("leaky_relu", host=rules.leaky_relu, otherwise=_leaky_relu_by_operations)
 
 
 def hard_tanh(x: ArrayLike) -> Array:
@@ -297,7 +315,16 @@ def softplus(x: ArrayLike) -> Array:
     >>> print(f"{nn.softplus(0.0):.4f} {nn.softplus(1000.0):.1f}")
     0.6931 1000.0
     """
+    if (quick := quickly(_host_softplus, x)) is not None:
+        return quick
     return pnp.logaddexp(_weak_of_booleans("softplus", x), 0)
+
+
+def _host_softplus(x: Any) -> Any:
+    """The formula of ``logaddexp``, of many numbers, and NumPy's in half precision."""
+    if x.dtype.itemsize < 4:
+        return np.logaddexp(x, x.dtype.type(0))
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def log1mexp(x: ArrayLike) -> Array:

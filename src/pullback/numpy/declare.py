@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, as_array, from_scalar
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, ArrayLike, as_array, from_scalar
 from pullback.core.config import config
 from pullback.core.docs import describe, with_example, with_sections
 from pullback.core.errors import DtypeError
@@ -124,6 +124,24 @@ def positional(function: Any) -> Any:
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
     function.__signature__ = inspect.Signature(parameters, return_annotation=function.__annotations__["return"])
     return function
+
+
+def quickly(host: Callable[..., Any], x: Any, *args: Any) -> Array | None:
+    """Return a function of an array of floats that NumPy computes now; None if ``x`` is another operand.
+
+    Args:
+      host: ``host(value, *args)`` returns an array of the shape and dtype of ``value``, a NumPy array or scalar.
+      x: the operand. Its elements must be in NumPy's memory and not pending, and nothing may record the operation.
+      args: further arguments of ``host``.
+    """
+    if type(x) is ArrayImpl and state.trace.quick:
+        value = x._host_value
+        if value.dtype in REAL and type(value) is not Absent:
+            try:
+                return ArrayImpl(state.silently(host, value, *args), x.weak_type)
+            except NUMPY_REFUSES:
+                return None
+    return None
 
 
 def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[np.dtype[Any]] = COMPLEX) -> Unary:

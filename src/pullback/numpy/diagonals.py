@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pullback.core.array import LARGE, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import state
+from pullback.numpy import declare
 from pullback.numpy.creation import listed, ones
 from pullback.numpy.index_lowering import read, write
 from pullback.numpy.promotion import axis_index, known_int, memory_for, operand, shape_tuple
@@ -171,14 +173,31 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
         rows = ops.add(rows, k) if k else rows
         inside = ops.ge_p.bind(rows, columns) if lower else ops.ge_p.bind(columns, rows)
         return ops.where(inside, x, shapes.full((), 0, x.dtype))
+    is_small = type(x) is ArrayImpl and x.size <= _MOST_MASKED and not x.weak_type  # the zeros are strongly typed
+    if is_small and (quick := declare.quickly(_host_triangle, x, _mask(*x.shape[-2:], k, lower))) is not None:
+        return quick
     zero = shapes.full((), 0, x.dtype)
     if x.size >= LARGE and x.shape[-2] * x.shape[-1] >= LARGE:  # the mask may be pending
         row, column = (np.arange(n, dtype=np.int32) for n in x.shape[-2:])
         offset = np.int32(max(-x.shape[-2], min(k, x.shape[-1])))
         rows, columns = shapes.broadcast_to(ArrayImpl(row[:, None] + offset), x.shape[-2:]), ArrayImpl(column)
         return ops.where((ops.ge_p if lower else ops.le_p).bind(rows, columns), x, zero)
-    mask = np.tri(x.shape[-2], x.shape[-1], max(-x.shape[-2] - 1, min(k, x.shape[-1] + 1)) - (not lower), bool)
-    return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)
+    return ops.where(ArrayImpl(_mask.__wrapped__(*x.shape[-2:], k, lower)), x, zero)
+
+
+_MOST_MASKED = 1 << 12
+"""The most elements of an array whose mask is kept for later calls."""
+
+
+@lru_cache(maxsize=64)
+def _mask(rows: int, columns: int, k: int, lower: bool) -> Any:
+    """Return the booleans that tell which elements of a matrix are in its triangle."""
+    mask = np.tri(rows, columns, max(-rows - 1, min(k, columns + 1)) - (not lower), bool)
+    return mask if lower else ~mask
+
+
+def _host_triangle(x: Any, mask: Any) -> Any:
+    return np.where(mask, x, x.dtype.type(0))
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, ShapeLike
 from pullback.core.arguments import flag, is_listed
-from pullback.core.array import Array, ArrayLike, refuse_masked, typeof
+from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked, typeof
 from pullback.core.errors import DtypeValueError, ShapeError, UnsupportedFunctionError
 from pullback.core.trace import Tracer
 from pullback.numpy.creation import listed
@@ -104,6 +104,8 @@ def _pairs(name: str, value: Any, rank: int) -> list[Widths]:
 
     ``value`` is the argument: an int, a pair, pairs, or a dictionary from axes to these.
     """
+    if type(value) is int:
+        return [(value, value)] * rank
     if isinstance(value, dict):
         pairs = {axis_index(i, rank, "pad"): v for i, v in value.items()}
         return [_pairs(name, pairs.get(i, 0), 1)[0] for i in range(rank)]
@@ -142,8 +144,9 @@ def concatenate_nested(value: Any) -> Any:
 
 
 def _pad_constant(x: Any, widths: list[Widths], value: Any) -> Any:
-    if not isinstance(value, (list, tuple)) and not operand("pad", value).shape:
-        fill = convert_element_type(operand("pad", value), x.dtype)
+    if not isinstance(value, (list, tuple)) and (type(value) is int or not operand("pad", value).shape):
+        is_zero = type(value) is int and value == 0 and type(x) is ArrayImpl and not x.weak_type
+        fill = 0 if is_zero else convert_element_type(operand("pad", value), x.dtype)
         return slicing.pad(x, fill, [(before, after, 0) for before, after in widths])
     for axis, (pair, (before, after)) in enumerate(zip(widths, _values("constant_values", value, x), strict=True)):
         for fill, (lo, hi) in ((before, (pair[0], 0)), (after, (0, pair[1]))):

@@ -11,13 +11,14 @@ from typing import Any, cast, overload
 
 import numpy as np
 
+from pullback.backends.host import rules
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype
 from pullback.core.arguments import flag
-from pullback.core.array import SCALARS, Array, ArrayLike
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike
 from pullback.core.config import config, numpy_dtype_promotion, numpy_rank_promotion
 from pullback.core.errors import ArgumentError, DtypeError, DtypeValueError, ShapeError
-from pullback.core.trace import Primitive, recorders
+from pullback.core.trace import Primitive, recorders, state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
 from pullback.numpy.promotion import (
@@ -627,6 +628,11 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     >>> print(jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0, 1))
     [0.  0.5 1. ]
     """
+    are_floats = type(min) is float and type(max) is float and type(arr) is ArrayImpl and arr.dtype in declare.REAL
+    if are_floats and state.trace.quick:
+        if (quick := declare.quickly(_host_clip, arr, min, max)) is not None:
+            return quick
+        return ops.clamp_p.bind(min, arr, max)  # type: ignore[no-any-return]
     out = operand("clip", arr)
     if dtypes.is_complex(out.dtype):
         raise DtypeValueError("clip takes real numbers, because complex numbers have no order")
@@ -638,6 +644,12 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
             raise DtypeValueError("clip takes real numbers, because complex numbers have no order")
         out = primitive.bind(a, b)
     return out
+
+
+def _host_clip(x: Any, low: float, high: float) -> Any:
+    if low and high:  # no result depends on the sign of a zero
+        return np.minimum(np.maximum(x, low), high)
+    return rules.clamp(low, x, high)
 
 
 def _within(x: Any, bound: Any) -> Any:

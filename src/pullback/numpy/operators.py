@@ -109,7 +109,7 @@ def _fetched(*operands: Any) -> bool:
 
 
 def _of_large(primitive: Primitive | None, *operands: Any) -> Any:
-    """Return the pending result of an operation on arrays of floats that NumPy refused, and Python's numbers.
+    """Return the pending result of an operation on arrays of numbers that NumPy refused, and Python's numbers.
 
     Return None if dispatch has to decide how to compute it.
 
@@ -119,13 +119,22 @@ def _of_large(primitive: Primitive | None, *operands: Any) -> Any:
     """
     if primitive is None or not config.eager_fusion:
         return None
+    are_integers = has_float = False
     for x in operands:
         if type(x) is ArrayImpl:
             held = x._host_value
-            if held.dtype not in _FLOATS or (type(held) is Absent and held.pending is None):
+            if type(held) is Absent and held.pending is None:
                 return None
-        elif type(x) is not float and type(x) is not int:
+            if held.dtype not in _FLOATS:
+                if held.dtype not in _INTEGERS:
+                    return None
+                are_integers = True
+        elif type(x) is float:
+            has_float = True
+        elif type(x) is not int:
             return None
+    if are_integers and (has_float or not _ON_INTEGERS.get(primitive)):  # the result is of floats
+        return None
     return pending.deferred(primitive, operands, {})
 
 
@@ -326,6 +335,8 @@ _OF_FLOATS: dict[str, Primitive] = {
     "__add__": ops.add_p, "__sub__": ops.sub_p, "__mul__": ops.mul_p, "__truediv__": ops.div_p, "__eq__": ops.eq_p,
     "__ne__": ops.ne_p, "__lt__": ops.lt_p, "__le__": ops.le_p, "__gt__": ops.gt_p, "__ge__": ops.ge_p,
 }  # fmt: skip
+_ON_INTEGERS = {primitive: name != "__truediv__" for name, primitive in _OF_FLOATS.items()}
+"""Whether Python's operator on integers is the operation, which for a quotient rounds it towards zero."""
 _PYTHON: Any = native.loops or operator  # the module's operators refuse small arrays whose result may be pending
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host import rules
 from pullback.core import dtypes
 from pullback.core.arguments import flag
-from pullback.core.array import SCALARS, Array, ArrayLike, as_array
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, ArrayLike, as_array
 from pullback.core.config import config
 from pullback.core.errors import DtypeError, DtypeValueError
+from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import Tracer, recorders, state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
@@ -30,6 +32,7 @@ from pullback.numpy.promotion import (
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
+from pullback.primitives.declare import in_one
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.remainders import floor_div_p, floor_rem_p, is_above
@@ -181,9 +184,15 @@ def sign(x: ArrayLike, /) -> Array:
     >>> print(jnp.sign(-2.0), jnp.sign(0.0))
     -1.0 0.0
     """
-    x = operand("sign", x)
+    return _sign(x)  # type: ignore[no-any-return]
+
+
+def _sign_by_operations(x: Any) -> Any:
     out = ops.sign(x)
     return ops.where(ops.eq(x, 0), 0, out) if dtypes.is_inexact(x.dtype) else out
+
+
+_sign = in_one("sign", host=rules.sign_of_numbers, otherwise=_sign_by_operations, operand=partial(operand, "sign"))
 
 
 def square(x: ArrayLike, /) -> Array:
@@ -307,12 +316,27 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
         raise DtypeError(f"floor_divide takes real numbers, got {dtypes.short_name(a.dtype)}")
     if not dtypes.is_integer(a.dtype):
         return floor_div_p.bind(a, b)
+    if (quick := _quick_floor_divide(a, b)) is not None:
+        return quick
     quotient = ops.div(a, b)
     if dtypes.is_unsigned(a.dtype):
         return quotient
     opposite = ops.ne_p.bind(ops.sign(a), ops.sign(b))
     inexact = ops.ne_p.bind(ops.rem_p.bind(a, b), 0)
     return ops.where(ops.and_p.bind(opposite, inexact), ops.sub(quotient, 1), quotient)
+
+
+def _quick_floor_divide(a: Any, b: Any) -> Array | None:
+    """Return the floor of quotients of integers that NumPy computes now; None for other operands, or a divisor of 0."""
+    if type(a) is not ArrayImpl or type(b) is not ArrayImpl or not state.trace.quick:
+        return None
+    x, y = a._host_value, b._host_value
+    if type(x) is Absent or type(y) is Absent or x.dtype.isbuiltin != 1 or not y.all():
+        return None
+    try:
+        return ArrayImpl(state.silently(np.floor_divide, x, y), a.weak_type and b.weak_type)
+    except NUMPY_REFUSES:
+        return None
 
 
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, shape_of
+from pullback.core.array import SCALARS, Absent, ArrayImpl, shape_of
 from pullback.core.elsewhere import is_here
+from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import Primitive, RuleKind, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -171,6 +172,41 @@ def host_fused(
         return p.bind(x, **params) if fits else otherwise(x, **params)
 
     return function
+
+
+def in_one(
+    name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], operand: Callable[[Any], Any] | None = None
+) -> Callable[..., Any]:
+    """Make an elementwise function of an array of floats that is one operation in eager evaluation, and else several.
+
+    Large arrays have pending elements (``backends/host/pending``), for which ``backends/host/native`` translates
+    ``host``.
+
+    Args:
+      name: the name in errors.
+      host: the NumPy function, which takes an array and the parameters, and returns one of its shape and dtype.
+      otherwise: the same function, composed of other operations. It takes any operand.
+      operand: converts an operand of ``otherwise``.
+    """
+    p = Primitive(name, elementwise=True, cost=Cost.LIGHT)
+    p.host_rule = host
+    p.decomposition_rule = otherwise
+    p.abstract_eval(lambda x, **params: ShapedArray(x.shape, x.dtype))
+
+    def function(x: Any, **params: Any) -> Any:
+        if type(x) is ArrayImpl and state.trace.quick and (value := x._host_value).dtype in _FLOATS:
+            if type(value) is not Absent:
+                try:
+                    return ArrayImpl(state.silently(host, value, **params), x.weak_type)
+                except NUMPY_REFUSES:  # dispatch explains it, or computes within a host rule
+                    pass
+            return p.bind(x, **params)
+        return otherwise(x if operand is None else operand(x), **params)
+
+    return function
+
+
+_FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 
 
 def _is_differentiated_here(x: Any) -> bool:

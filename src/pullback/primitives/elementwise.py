@@ -123,7 +123,7 @@ sub_p = elementwise(
 )  # fmt: skip
 mul_p = elementwise(
     "mul", doc=("The product ``x * y``; of booleans their conjunction.", "2.0, 2.5", "5.0"),
-    of=VALUE, arity=2, host=operator.mul, hlo="multiply",
+    of=VALUE, arity=2, host=host.mul, hlo="multiply",
     cost=Cost.LIGHT, multiplicative=True,
 )  # fmt: skip
 div_p = elementwise(
@@ -177,7 +177,8 @@ def _sub_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 @sub_p.transpose
 def _sub_transpose(ct: Any, x: Any, y: Any) -> Any:
-    return sum_to(ct, x) if type(x) is LinearVar else None, sum_to(neg(ct), y) if type(y) is LinearVar else None
+    # A sum has fewer elements to negate, and what is summed stays a light expression.
+    return sum_to(ct, x) if type(x) is LinearVar else None, neg(sum_to(ct, y)) if type(y) is LinearVar else None
 
 
 @mul_p.tangent
@@ -214,8 +215,9 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     if shape_of(y) == shape_of(ans):
         slope = div(neg(ans), y)
         by_y = mul(ty, slope)
-    else:  # the divisor's tangent has fewer elements to divide
-        by_y = mul(div_p.bind(ty, y), neg(ans))
+    else:  # the divisor's tangent has fewer elements to divide and to negate
+        change = neg(div_p.bind(ty, y))
+        by_y = mul(change, ans)
     return by_y if tx is ZERO else add_any(div(tx, y), by_y)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import grad, jit, lax, vjp, vmap
-from pullback.backends.compiler import equal_parts, options
+from pullback import disable_jit, grad, jit, lax, vjp, vmap
+from pullback.backends.compiler import client, equal_parts, options
 from pullback.backends.compiler.client import EXTRA_OPTIONS
 from pullback.backends.hlo import weighted_sums
 
@@ -124,3 +124,53 @@ def test_the_compiler_takes_less_trouble_with_long_programs(count: int, size: in
     for name in ("xla_cpu_disable_loop_unrolling", "xla_cpu_disable_slp_vectorizer"):
         assert (name in chosen) == fast
         assert name in EXTRA_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "looped", "off"),
+    [(8, 20, True, True), (8, 20, False, False), (8, 1, True, False), (options.SMALL + 1, 20, True, False)],
+)
+def test_long_programs_with_loops_over_small_arrays_do_without_the_emitters(
+    size: int, length: int, looped: bool, off: bool
+) -> None:
+    def step(i: Any, x: Any) -> Any:
+        for k in range(length):
+            x = jnp.tanh(jnp.cumsum(x) + k) * jnp.max(x)
+        return x
+
+    def function(x: Any) -> Any:
+        return lax.fori_loop(0, 3, step, x) if looped else step(0, x)
+
+    x = np.linspace(-1, 1, size, dtype=np.float32)
+    lowered = jit(function).lower(x)
+    assert (dict(options.selected("cpu", lowered.as_text())).get(options.EMITTERS) is False) == (
+        off and client.has_option(options.EMITTERS)
+    )
+    with disable_jit():
+        expected = function(x)
+    np.testing.assert_allclose(lowered.compile()(x), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("version", "known"), [("0.10.2", True), ("0.11.0", False), ("0.12.0.1", False)])
+def test_the_emitters_are_not_turned_off_where_the_option_is_gone(
+    version: str, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxlib.version.__version__", version)
+    assert client.has_option.__wrapped__(options.EMITTERS) == known
+    assert client.has_option.__wrapped__("xla_cpu_disable_loop_unrolling")
+
+
+@pytest.mark.parametrize(("moves", "off"), [(options.CHAIN, True), (options.CHAIN + 1, False)])
+def test_long_chains_of_gathers_keep_the_emitters(moves: int, off: bool) -> None:
+    """Without the emitters each gather would double the code, so that 30 of them would never end."""
+
+    def step(i: Any, x: Any) -> Any:
+        for k in range(moves):
+            x = x[jnp.arange(15, -1, -1) % 7] * x + k
+        for k in range(40):
+            x = jnp.sin(x) + k
+        return x
+
+    text = jit(lambda x: lax.fori_loop(0, 3, step, x)).lower(np.ones(16, np.float32)).as_text()
+    chosen = dict(options.selected("cpu", text))
+    assert (options.EMITTERS in chosen) == (off and client.has_option(options.EMITTERS))

@@ -91,3 +91,22 @@ def test_casts_to_bfloat16_and_back_have_the_bits_of_numpys(size: int) -> None:
             got = rules.convert(x, new_dtype=dtype)
         assert got.dtype == dtype
         assert got.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("shape", [(1 << 12,), (70, 61), (5, 33, 31), (1 << 19,)])
+def test_products_of_many_complex_numbers(shape: tuple[int, ...], dtype: Any) -> None:
+    """Each component is rounded as written, the same in each place."""
+    rng = np.random.default_rng(0)
+    x, y = ((rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype) for _ in range(2))
+    x.flat[:4], y.flat[:4] = [np.inf, np.nan, -0.0, 1j * np.inf], [2, 1, -1j, 1j]
+    with np.errstate(all="ignore"):
+        real, imaginary = x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real
+        if rules.own.loops is not None:
+            found = rules.mul(x, y)
+            assert (found.shape, found.dtype) == (shape, dtype)
+            np.testing.assert_array_equal(found.real, real)
+            np.testing.assert_array_equal(found.imag, imaginary)
+            assert found.tobytes() == rules.mul(x, y).tobytes()
+        for a, b in ((x.T, y.T), (x, y.real), (x[::2], y[::2]), (x, 2.0), (2j, x), (x[:10], y[:10])):
+            np.testing.assert_allclose(rules.mul(a, b), a * b, rtol=8 * np.finfo(dtype).eps)

@@ -178,6 +178,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda: make_interp_spline(X, Y, bc_type=([(1, np.ones(2))], None)), "shape of y"),
     (lambda: make_interp_spline(X, Y, bc_type="periodic"), "must be equal"),
     (lambda: jit(lambda y: make_interp_spline(X, y, 3, np.arange(9.0)))(Y), "need 5 values and conditions"),
+    (lambda: make_lsq_spline(M, N, KNOTS, -1), "negative"),
     (lambda: make_lsq_spline(M, N, KNOTS, w=W[:3]), "one weight for each"),
     (lambda: make_lsq_spline(M, N, KNOTS, w=-W), "positive"),
     (lambda: make_lsq_spline(M + 1, N, KNOTS), "out of bounds"),

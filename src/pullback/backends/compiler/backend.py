@@ -417,6 +417,9 @@ class Backend(Protocol):
           callbacks: the Python functions that it calls; it refers to each by the index in this sequence.
         """
 
+    def has_option(self, name: str) -> bool:
+        """Whether this release of the compiler may have an option; False for one that it is known to lack."""
+
     def options_as_bytes(self, overrides: Sequence[tuple[str, Any]]) -> bytes:
         """Serialise the compiler's options, with ``overrides`` instead of some defaults, for the cache key."""
 

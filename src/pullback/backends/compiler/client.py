@@ -85,12 +85,17 @@ def library() -> Any:
 
 def _check_release(version: str) -> None:
     """Raise a BackendError unless ``version`` of ``jaxlib`` is one of ``RELEASES``."""
-    numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))  # of 0.12.0.1, or of 0.13.0.dev20260101
+    numbers = _numbers_of(version)
     oldest, limit = RELEASES
     if not oldest <= numbers < limit:
         wanted = f"jaxlib>={'.'.join(map(str, oldest))},<{'.'.join(map(str, limit))}"
         age = "old" if numbers < oldest else "new"
         raise BackendError(f"jaxlib {version} is too {age} for this release of Pullback: pip install '{wanted}'")
+
+
+def _numbers_of(version: str) -> tuple[int, ...]:
+    """The first three numbers of a version, such as 0.12.0.1 or 0.13.0.dev20260101."""
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
 class _Library:
@@ -1110,6 +1115,10 @@ EXTRA_OPTIONS = frozenset(
 """Options that have no field of their own: the compiler reads them from one option, a table of strings."""
 
 
+REMOVED = {"xla_cpu_use_fusion_emitters": (0, 11)}
+"""Options that later releases lack, by the first release that is not known to have them: 0.12 lacks this one."""
+
+
 BUILD_OPTIONS = ("optimization_level", "memory_fitting_level")
 """Options that are fields of the build options, as in JAX: how much time the compiler may spend."""
 
@@ -1612,6 +1621,13 @@ def deserialize(data: bytes, device: Devices, callbacks: Sequence[Callable[..., 
     return uninterrupted(
         lambda: on.client.deserialize_executable(data, on.device_list, None, *([calls] if calls else []))
     )
+
+
+@functools.cache
+def has_option(name: str) -> bool:
+    """Whether this release of the compiler may have an option; False for one that it is known to lack."""
+    library()
+    return _numbers_of(imported("jaxlib.version").__version__) < REMOVED.get(name, RELEASES[1])
 
 
 def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:

@@ -25,6 +25,9 @@ Each line has been measured against the compiler's default, in turns on two quie
 | for small programs without loops | | | |
 | and `disable_slp_vectorizer` for long ones | compiling a residual convolutional network of 50 layers | 2.6 s | 1.9 s |
 | | runs of it, of a transformer, and of 100 sines of 10,000 numbers | | within the noise |
+| `use_fusion_emitters` off for programs of | compiling 13 programs of Optimistix, CPU seconds | 4.9 | 2.0 |
+| small arrays with loops (decision 984) | two of s2fft | 3.7 | 2.4 |
+| | four of MJX | 13.5 | 7.6 |
 
 Loops are not left rolled in others: a sine and a sum of 1,024 numbers in a loop take 0.92 instead of 0.53 ms.
 `use_multi_output_fusion` compiles a fifth faster, but gradients of scans then copy what they update in place, and take
@@ -49,6 +52,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.backends.compiler import equal_parts
+from pullback.backends.compiler.backend import backend
 from pullback.backends.compiler.small_loops import largest
 from pullback.backends.hlo import weighted_sums
 
@@ -58,6 +62,9 @@ _DOT, _REDUCE = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUC
 _COPIED_LATE = "xla_cpu_flatten_after_fusion"
 """Outlined functions are copied for each call only after their operations were fused, so that fusion runs once."""
 _NO_SLP = "xla_cpu_disable_slp_vectorizer"
+EMITTERS = "xla_cpu_use_fusion_emitters"
+"""Whether fused operations become machine code by way of MLIR, which takes half of the time for compiling small ones.
+It is off for programs of at least ``LINES`` lines with loops over arrays of at most ``SMALL`` elements."""
 _SMALL_LOOPS, _ROLLED = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
 
 OPTIONS: dict[str, Any] = {
@@ -69,11 +76,25 @@ OPTIONS: dict[str, Any] = {
 
 SMALL = 1024
 """In programs without loops, of arrays with at most so many elements, the loops of machine code are not unrolled."""
+LINES = 100
+"""The least lines of a program for which ``EMITTERS`` is off: shorter ones compile in a tenth of a second."""
+CHAIN = 12
+"""The most moves of elements one after the other, such as gathers, in a program for which ``EMITTERS`` is off: each may
+double the code without them. Twelve take up to a second."""
+_MOVES = {"gather", "reverse", "dynamic_slice"}
+_IN_MEMORY = {
+    "case", "convolution", "custom_call", "dot_general", "fft", "if", "optimization_barrier", "reduce", "reduce_window",
+    "scatter", "sort", "while",
+}  # fmt: skip
+"""Operations whose results the compiler writes to memory, so that a chain of moves ends there."""
+_DEFINITION = re.compile(r'\s*(%\w+)(?::\d+)? = (?:"?(?:stablehlo|chlo)\.(\w+)"?|(?:func\.)?call)(.*)')
+_NAME = re.compile(r"%\w+")
 LONG, MIDDLING = 500, 2**16
 """Programs without loops of at least so many lines, of arrays with at most so many elements, take longest to compile:
 the compiler does not unroll their loops, nor vectorise straight-line code (SLP)."""
 REVERSALS = 8
-"""Programs with more reversals have no small loops: the time for compiling these is exponential in reversals."""
+"""Programs with more reversals have no small loops, and keep the emitters: the time for compiling them would be
+exponential in reversals."""
 
 
 LARGE = 2**15
@@ -94,6 +115,25 @@ def _fusions(text: str) -> str:
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT
 
 
+def _may_do_without_emitters(text: str) -> bool:
+    """Whether the emitters may be off: the compiler has the option, and no chain of moves is longer than ``CHAIN``."""
+    if not backend().has_option(EMITTERS):
+        return False
+    chains: dict[str, int] = {}
+    for line in text.split("\n"):
+        if "func.func" in line:
+            chains = {}
+        elif found := _DEFINITION.match(line):
+            name, operation, operands = found.groups()
+            if operation is None or operation in _IN_MEMORY:
+                continue
+            longest = max([chains.get(x, 0) for x in _NAME.findall(operands)], default=0) + (operation in _MOVES)
+            if longest > CHAIN:
+                return False
+            chains[name] = longest
+    return True
+
+
 def selected(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
     """Select the compiler's options for a program.
 
@@ -112,9 +152,11 @@ def selected(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()
             options[_FUSIONS] = _fusions(text)
         if _REDUCE in options.get(_FUSIONS, "") and weighted_sums.are_in(text):  # REDUCE computes these wrongly
             options[_FUSIONS] = _DOT if _DOT in options[_FUSIONS] else ""
+        size = largest(text)
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0
-        size = largest(text)
+        elif loops and size <= SMALL and text.count("\n") >= LINES and _may_do_without_emitters(text):
+            options[EMITTERS] = False
         if not loops and size <= SMALL:
             options[_ROLLED] = True
         elif not loops and size <= MIDDLING and text.count("\n") >= LONG:

@@ -10,6 +10,7 @@
 #define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <Python.h>
+#include <structmember.h>
 #include <fenv.h>
 #include <math.h>
 #include <stdint.h>
@@ -275,6 +276,26 @@ INLINE uint16_t bfloat16_of(uint32_t bits) {
 UNARY(bfloat16_from_f, bits_f, uint16_t, bfloat16_of(x))
 UNARY(f_from_bfloat16, uint16_t, bits_f, (uint32_t)x << 16)
 
+/* Products of complex numbers. Both components are rounded as is written, whatever the processor has: they are computed
+   apart, for GNU's compiler makes one instruction of a difference and a sum of products side by side, which rounds less. */
+enum { COMPLEX_AT_ONCE = 64 };
+#define COMPLEX_PRODUCT(name, type)                                                                         \
+    WIDE static void name(char **args, npy_intp const *count, npy_intp const *strides, void *data) {        \
+        const type *p = (const type *)args[0], *q = (const type *)args[1];                                  \
+        type *out = (type *)args[2], a[COMPLEX_AT_ONCE], b[COMPLEX_AT_ONCE], c[COMPLEX_AT_ONCE], d[COMPLEX_AT_ONCE]; \
+        type real[COMPLEX_AT_ONCE], imaginary[COMPLEX_AT_ONCE];                                             \
+        for (npy_intp first = 0; first < *count; first += COMPLEX_AT_ONCE) {                                \
+            const npy_intp n = *count - first < COMPLEX_AT_ONCE ? *count - first : COMPLEX_AT_ONCE;         \
+            EACH(i, n) { a[i] = p[2 * (first + i)]; b[i] = p[2 * (first + i) + 1]; }                        \
+            EACH(i, n) { c[i] = q[2 * (first + i)]; d[i] = q[2 * (first + i) + 1]; }                        \
+            EACH(i, n) real[i] = a[i] * c[i] - b[i] * d[i];                                                 \
+            EACH(i, n) imaginary[i] = a[i] * d[i] + b[i] * c[i];                                            \
+            EACH(i, n) { out[2 * (first + i)] = real[i]; out[2 * (first + i) + 1] = imaginary[i]; }         \
+        }                                                                                                   \
+    }
+COMPLEX_PRODUCT(product_cf, float)
+COMPLEX_PRODUCT(product_cd, double)
+
 #include "reduce.h"
 
 /* Running sums of a row, those of single precision in double precision. A block has whole rows. */
@@ -488,6 +509,7 @@ static Shared present; /* the job, as a number */
 static Shared started; /* how many threads have begun */
 static int sleepers;
 static long threads;
+static long other_cores; /* that this process may use; see `pend` */
 
 /* After a job the next may come soon, and to wake a thread takes longer than a job: wait for a while for a number to
    change; return whether it did. Whoever else wants the core has it after the first microseconds. */
@@ -645,7 +667,9 @@ static PyObject *own(PyObject *module, PyObject *name) {
 /* Read where a value is: an array of any axes whose elements are those of the shape, side by side; one of the axes of
    the shape, which may be broadcast; such an array for reductions of pieces, their axis, and the size of a piece; or the
    bytes of an element in a buffer. */
-static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *itemsize) {
+static int read_value(PyObject *object, Job *job, Py_ssize_t index, npy_intp *largest) {
+    Value *value = &job->values[index];
+    npy_intp size;
     if (PyTuple_Check(object)) {
         if (!PyArg_ParseTuple(object, "Oin", &object, &value->axis, &value->piece)) return -1;
         if (value->piece < 1 || value->axis < 1 || value->axis > 2) {
@@ -656,9 +680,10 @@ static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *
     if (PyArray_Check(object)) {
         PyArrayObject *array = (PyArrayObject *)object;
         value->data = PyArray_BYTES(array);
-        *itemsize = PyArray_ITEMSIZE(array);
+        size = PyArray_ITEMSIZE(array);
+        if (size > *largest) *largest = size;
         if (!value->piece && PyArray_IS_C_CONTIGUOUS(array) && PyArray_SIZE(array) == job->rows * job->columns) {
-            value->strides[2] = *itemsize;
+            value->strides[2] = size;
             value->strides[1] = job->columns * value->strides[2];
             value->strides[0] = job->group * value->strides[1];
             return 0;
@@ -669,9 +694,9 @@ static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *
         }
         const npy_intp sizes[3] = {job->groups, job->group, job->columns};
         for (int axis = 3 - job->ndim; axis < 3; axis++) {
-            npy_intp size = sizes[axis], own = PyArray_DIM(array, axis - 3 + job->ndim);
-            if (value->piece && axis == value->axis) size = (size + value->piece - 1) / value->piece;
-            if (own != size && (value->piece || own != 1)) {
+            npy_intp full = sizes[axis], own = PyArray_DIM(array, axis - 3 + job->ndim);
+            if (value->piece && axis == value->axis) full = (full + value->piece - 1) / value->piece;
+            if (own != full && (value->piece || own != 1)) {
                 PyErr_SetString(PyExc_ValueError, "expected arrays that broadcast to the shape");
                 return -1;
             }
@@ -679,7 +704,8 @@ static int read_value(PyObject *object, Value *value, const Job *job, npy_intp *
         }
         return 0;
     }
-    *itemsize = value->strides[2] = PyLong_AsSsize_t(object);
+    size = value->strides[2] = PyLong_AsSsize_t(object);
+    if (size > *largest) *largest = size;
     value->data = NULL;
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -733,6 +759,12 @@ static int read_step(PyObject *object, Step *step, const Job *job) {
     return 0;
 }
 
+static int read_steps(PyObject *steps, Job *job) {
+    for (int i = 0; i < job->step_count; i++)
+        if (read_step(PyList_GET_ITEM(steps, i), &job->steps[i], job)) return -1;
+    return 0;
+}
+
 /* Divide the arrays into blocks of about so many elements, and lay out the buffers. A block has whole pieces. Where its
    columns are reduced, it may have more elements, which are computed in turn: long rows are read quicker. */
 static void divide(Job *job, npy_intp elements) {
@@ -775,6 +807,47 @@ static void divide(Job *job, npy_intp elements) {
     }
 }
 
+/* A job of steps on values, which are read next: arrays of a shape of two or three sizes. `end_job` follows in any case. */
+static int begin_job(Job *job, PyObject *shape, Py_ssize_t value_count, Py_ssize_t step_count, long most_helpers) {
+    *job = (Job){.compute = run_block, .groups = 1, .most_helpers = most_helpers};
+    job->ndim = (int)PyTuple_GET_SIZE(shape);
+    if (!(job->ndim == 3 ? PyArg_ParseTuple(shape, "nnn", &job->groups, &job->group, &job->columns)
+                         : PyArg_ParseTuple(shape, "nn", &job->group, &job->columns)))
+        return -1;
+    job->rows = job->groups * job->group;
+    job->value_count = (int)value_count;
+    job->step_count = (int)step_count;
+    job->values = calloc(value_count + 1, sizeof *job->values);
+    job->steps = calloc(step_count + 1, sizeof *job->steps);
+    if (job->values && job->steps) return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+/* Run a job whose values and steps are known, by blocks of at most so many bytes of the largest elements. */
+static int run_job(Job *job, npy_intp block, npy_intp itemsize) {
+    job->taken = block < TAKEN ? (int)(TAKEN / (block > 1 ? block : 1)) : 1;
+    if (job->rows <= 0 || job->columns <= 0) return 0;
+    divide(job, block > itemsize ? block / itemsize : 1);
+    if (job->buffers && !(job->memory = allocate_aligned(ALIGNMENT, job->buffers * (job->most_helpers + 1)))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    fenv_t environment;
+    feholdexcept(&environment); /* loops leave flags, which are not this thread's */
+    share(job);
+    fesetenv(&environment);
+    Py_END_ALLOW_THREADS
+    return 0;
+}
+
+static void end_job(Job *job) {
+    free_aligned(job->memory);
+    free(job->values);
+    free(job->steps);
+}
+
 PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
     "Compute elementwise steps by blocks.\n\n"
     "Args:\n"
@@ -789,51 +862,17 @@ PyDoc_STRVAR(run_doc, "run(shape, values, steps, block, helpers)\n\n"
     "  MemoryError: there is no memory for the blocks.");
 
 static PyObject *run(PyObject *module, PyObject *args) {
-    PyObject *shape, *values, *steps, *result = NULL;
-    Job job = {.compute = run_block, .groups = 1};
-    npy_intp itemsize = 1, size, block;
-    if (!PyArg_ParseTuple(args, "O!O!O!nl", &PyTuple_Type, &shape, &PyList_Type, &values, &PyList_Type, &steps, &block, &job.most_helpers))
+    PyObject *shape, *values, *steps;
+    Job job;
+    npy_intp itemsize = 1, block;
+    long helpers;
+    if (!PyArg_ParseTuple(args, "O!O!O!nl", &PyTuple_Type, &shape, &PyList_Type, &values, &PyList_Type, &steps, &block, &helpers))
         return NULL;
-    job.ndim = (int)PyTuple_GET_SIZE(shape);
-    if (!(job.ndim == 3 ? PyArg_ParseTuple(shape, "nnn", &job.groups, &job.group, &job.columns)
-                        : PyArg_ParseTuple(shape, "nn", &job.group, &job.columns)))
-        return NULL;
-    job.rows = job.groups * job.group;
-    job.value_count = (int)PyList_GET_SIZE(values);
-    job.step_count = (int)PyList_GET_SIZE(steps);
-    job.values = calloc(job.value_count + 1, sizeof *job.values);
-    job.steps = calloc(job.step_count + 1, sizeof *job.steps);
-    if (!job.values || !job.steps) {
-        PyErr_NoMemory();
-        goto end;
-    }
-    for (int i = 0; i < job.value_count; i++) {
-        if (read_value(PyList_GET_ITEM(values, i), &job.values[i], &job, &size)) goto end;
-        if (size > itemsize) itemsize = size;
-    }
-    for (int i = 0; i < job.step_count; i++) {
-        if (read_step(PyList_GET_ITEM(steps, i), &job.steps[i], &job)) goto end;
-    }
-    job.taken = block < TAKEN ? (int)(TAKEN / (block > 1 ? block : 1)) : 1;
-    if (job.rows > 0 && job.columns > 0) {
-        divide(&job, block > itemsize ? block / itemsize : 1);
-        if (job.buffers && !(job.memory = allocate_aligned(ALIGNMENT, job.buffers * (job.most_helpers + 1)))) {
-            PyErr_NoMemory();
-            goto end;
-        }
-        Py_BEGIN_ALLOW_THREADS
-        fenv_t environment;
-        feholdexcept(&environment); /* loops leave flags, which are not this thread's */
-        share(&job);
-        fesetenv(&environment);
-        Py_END_ALLOW_THREADS
-    }
-    result = Py_NewRef(Py_None);
-end:
-    free_aligned(job.memory);
-    free(job.values);
-    free(job.steps);
-    return result;
+    int failed = begin_job(&job, shape, PyList_GET_SIZE(values), PyList_GET_SIZE(steps), helpers);
+    for (int i = 0; !failed && i < job.value_count; i++) failed = read_value(PyList_GET_ITEM(values, i), &job, i, &itemsize);
+    failed = failed || read_steps(steps, &job) || run_job(&job, block, itemsize);
+    end_job(&job);
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 PyDoc_STRVAR(fold_doc, "fold(loop, pieces)\n\n"
@@ -919,16 +958,20 @@ PyDoc_STRVAR(align_doc, "align()\n\n"
     "Let NumPy align the memory of large arrays, in the present context, as compiled programs want it. They copy what is\n"
     "not aligned. Memory that is filled with zeros, or that grows, is not. A handler of the user's stays.");
 
-static PyObject *align(PyObject *module, PyObject *unused) {
+/* The handler, borrowed. */
+static PyObject *aligned_handler(void) {
     static PyObject *handler;
     if (handler == NULL) {
         const PyDataMem_Handler *usual = PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler");
         if (usual == NULL) return NULL;
         aligned.allocator.ctx = (void *)usual;
         handler = PyCapsule_New(&aligned, "mem_handler", NULL);
-        if (handler == NULL) return NULL;
     }
-    PyObject *present = PyDataMem_GetHandler();
+    return handler;
+}
+
+static PyObject *align(PyObject *module, PyObject *unused) {
+    PyObject *handler = aligned_handler(), *present = handler ? PyDataMem_GetHandler() : NULL;
     if (present == NULL) return NULL;
     int is_usual = present == PyDataMem_DefaultHandler;
     Py_DECREF(present);
@@ -939,6 +982,8 @@ static PyObject *align(PyObject *module, PyObject *unused) {
     }
     Py_RETURN_NONE;
 }
+
+#include "expressions.h"
 
 /* Operands of large results. --------------------------------------------------------------------------------------- */
 
@@ -983,16 +1028,63 @@ static PyObject *in_memory(PyObject *module, PyObject *const *args, Py_ssize_t c
     return PyTuple_Pack(2, args[0], args[1]);
 }
 
+/* Products of many complex numbers, by the loop of the module, on all cores. */
+enum { MANY_COMPLEX = 1 << 12, COMPLEX_SHARE = 1 << 17, COMPLEX_BLOCK = 1 << 16 };
+
+static int are_many_complex(PyObject *x, PyObject *y) {
+    if (!PyArray_CheckExact(x) || !PyArray_CheckExact(y)) return 0;
+    PyArrayObject *a = (PyArrayObject *)x, *b = (PyArrayObject *)y;
+    const int type = PyArray_TYPE(a);
+    return (type == NPY_CFLOAT || type == NPY_CDOUBLE) && PyArray_TYPE(b) == type && PyArray_SIZE(a) >= MANY_COMPLEX &&
+           PyArray_ISCARRAY_RO(a) && PyArray_ISCARRAY_RO(b) && PyArray_SAMESHAPE(a, b);
+}
+
+static PyObject *product(PyObject *x, PyObject *y) {
+    if (!are_many_complex(x, y)) return PyNumber_Multiply(x, y);
+    PyArrayObject *a = (PyArrayObject *)x;
+    const npy_intp size = PyArray_SIZE(a), shares = size / COMPLEX_SHARE;
+    PyObject *out = PyArray_SimpleNew(PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a)), *values[] = {x, y, out};
+    PyObject *shape = out ? Py_BuildValue("nn", (Py_ssize_t)1, size) : NULL;
+    if (!shape) {
+        Py_XDECREF(out);
+        return NULL;
+    }
+    Job job;
+    npy_intp itemsize = 1;
+    int failed = begin_job(&job, shape, 3, 1, shares < other_cores ? (long)shares : other_cores);
+    for (int i = 0; !failed && i < 3; i++) failed = read_value(values[i], &job, i, &itemsize);
+    if (!failed) {
+        job.steps[0] = (Step){.loop = PyArray_TYPE(a) == NPY_CFLOAT ? product_cf : product_cd, .arity = 2, .operands = {0, 1, 2}};
+        failed = run_job(&job, COMPLEX_BLOCK, itemsize);
+    }
+    end_job(&job);
+    Py_DECREF(shape);
+    if (failed) Py_CLEAR(out);
+    return out;
+}
+
+PyDoc_STRVAR(product_doc, "product(x, y, /)\n--\n\n"
+    "Return ``x * y``. Many complex numbers are multiplied on all cores, each rounded in the same way.");
+
+static PyObject *product_of(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "expected two values");
+    return product(args[0], args[1]);
+}
+
 /* Python's operators, which refuse such arrays. */
 #define OPERATOR(name, result)                                                                              \
     static PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count) {                      \
+        if (count == 2 && python.array && (Py_TYPE(args[0]) == python.absent || Py_TYPE(args[1]) == python.absent)) { \
+            PyErr_SetNone(PyExc_TypeError); /* nobody reads what it says */                                  \
+            return NULL;                                                                                    \
+        }                                                                                                   \
         if (count != 2 || is_spread(args[0], args[1]))                                                      \
             return PyErr_Format(PyExc_TypeError, "expected two values whose result is not large");          \
         return result;                                                                                      \
     }
 OPERATOR(add, PyNumber_Add(args[0], args[1]))
 OPERATOR(sub, PyNumber_Subtract(args[0], args[1]))
-OPERATOR(mul, PyNumber_Multiply(args[0], args[1]))
+OPERATOR(mul, product(args[0], args[1]))
 OPERATOR(truediv, PyNumber_TrueDivide(args[0], args[1]))
 OPERATOR(eq, PyObject_RichCompare(args[0], args[1], Py_EQ))
 OPERATOR(ne, PyObject_RichCompare(args[0], args[1], Py_NE))
@@ -1006,6 +1098,10 @@ static PyMethodDef METHODS[] = {
     {"find", find, METH_VARARGS, find_doc},
     {"own", own, METH_O, own_doc},
     {"run", run, METH_VARARGS, run_doc},
+    {"deferred", (PyCFunction)(void (*)(void))deferred, METH_FASTCALL, deferred_doc},
+    {"evaluate", (PyCFunction)(void (*)(void))evaluate, METH_FASTCALL, evaluate_doc},
+    {"run_plan", (PyCFunction)(void (*)(void))run_plan_of, METH_FASTCALL, run_plan_doc},
+    {"pend", pend, METH_VARARGS, pend_doc},
     {"align", align, METH_NOARGS, align_doc},
     {"fold", fold, METH_VARARGS, fold_doc},
     {"each_row", (PyCFunction)(void (*)(void))each_row, METH_FASTCALL, each_row_doc},
@@ -1021,6 +1117,7 @@ static PyMethodDef METHODS[] = {
     {"limit", limit, METH_O, limit_doc},
     {"loops_go_on", loops_go_on, METH_O, loops_go_on_doc},
     {"taking", taking, METH_NOARGS, taking_doc},
+    {"product", (PyCFunction)(void (*)(void))product_of, METH_FASTCALL, product_doc},
     {"in_memory", (PyCFunction)(void (*)(void))in_memory, METH_FASTCALL, in_memory_doc},
     OPERATOR_METHOD(add), OPERATOR_METHOD(sub), OPERATOR_METHOD(mul), OPERATOR_METHOD(truediv),
     OPERATOR_METHOD(eq), OPERATOR_METHOD(ne), OPERATOR_METHOD(lt), OPERATOR_METHOD(le), OPERATOR_METHOD(gt), OPERATOR_METHOD(ge),

@@ -343,6 +343,20 @@ def _clamp(program: Program, dtype: np.dtype[Any], low: Any, x: Any, high: Any) 
     return smaller(program, dtype, larger(program, dtype, x, low), high)
 
 
+def _sign_of_numbers(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
+    is_zero, sign = program.apply(np.equal, np.dtype(bool), x, Number(0)), by_own("sign")(program, dtype, x)
+    return _select(program, dtype, is_zero, sign, Number(0))
+
+
+def _relu(program: Program, dtype: np.dtype[Any], x: Any) -> Position:
+    return _select(program, dtype, program.apply(np.less_equal, np.dtype(bool), x, Number(0)), x, Number(0))
+
+
+def _leaky_relu(program: Program, dtype: np.dtype[Any], x: Any, *, slope: float) -> Position:
+    below = program.apply(np.multiply, dtype, x, Number(slope))
+    return _select(program, dtype, program.apply(np.greater_equal, np.dtype(bool), x, Number(0)), below, x)
+
+
 def _logaddexp(program: Program, dtype: np.dtype[Any], x: Any, y: Any) -> Position:
     distance = program.apply(np.absolute, dtype, program.apply(np.subtract, dtype, x, y))
     smaller = program.apply(np.log1p, dtype, program.apply(np.exp, dtype, program.apply(np.negative, dtype, distance)))
@@ -398,6 +412,8 @@ TRANSLATIONS: dict[Any, Translation] = {
     rules.div: _of_integers("div", np.true_divide), rules.rem: _of_integers("rem", np.fmod),
     rules.logistic: _for_floats(_logistic), rules.logistic_slope: _for_floats(_logistic_slope),
     rules.rsqrt: _for_floats(_rsqrt), rules.square: _square,
+    rules.sign_of_numbers: _for_floats(_sign_of_numbers), rules.relu: _for_floats(_relu),
+    rules.leaky_relu: _for_floats(_leaky_relu),
     rules.integer_pow: _integer_pow, rules.clamp: _clamp, rules.select_n: _select,
     rules.logaddexp.of_many: _for_floats(_logaddexp), rules.hypot.of_many: _for_floats(_hypot),  # type: ignore[attr-defined]
 }  # fmt: skip
@@ -461,26 +477,16 @@ class Plan:
         Raises:
           MemoryError: there is no memory for the blocks.
         """
-        slots = self.slots.copy()
-        for slot, index, view in self.arrays:
-            x = operands[index]
-            if view is not None:
-                part, size = view
-                if self.order is not None:
-                    x = x.reshape((1,) * (len(self.order) - x.ndim) + x.shape).transpose(self.order)
-                x = (x if part is None else x[part]).reshape(size)
-            slots[slot] = x
-        for slot, index, dtype in self.numbers:
-            slots[slot] = np.array(operands[index], dtype, ndmin=len(self.shape))
-        for slot, out in zip(self.outs, outs, strict=True):
-            slots[slot] = out
-        reduced = None
-        if self.pieces is not None:
-            slot, dtype, shape, axis, piece = self.pieces
-            reduced = np.empty(shape, dtype)
-            slots[slot] = (reduced, axis, piece) if piece else reduced
-        loops.run(self.shape, slots, self.steps, self.block, self.helpers)
-        return reduced
+        assert loops is not None
+        return loops.run_plan(self, operands, outs)
+
+
+def viewed(plan: Plan, x: Any, view: View) -> Any:
+    """Return an operand as an array of the axes of a plan."""
+    part, size = view
+    if plan.order is not None:
+        x = x.reshape((1,) * (len(plan.order) - x.ndim) + x.shape).transpose(plan.order)
+    return (x if part is None else x[part]).reshape(size)
 
 
 def planned(

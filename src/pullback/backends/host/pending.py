@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import aligned, native, reductions
+from pullback.backends.host import native, reductions
 from pullback.backends.host.blocks import Index, block_of, blocks_along, collapsed, flattened
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
@@ -43,8 +43,8 @@ from pullback.core.errors import AllocationError
 from pullback.core.host_operands import host_operands
 from pullback.core.jaxpr import infer
 from pullback.core.locks import lock
-from pullback.core.reference_counts import OF_PARAMETER, OF_VARIABLE
-from pullback.core.runtime import provides
+from pullback.core.reference_counts import OF_PARAMETER
+from pullback.core.runtime import provides, runtime
 from pullback.core.trace import EvalTrace, Primitive, is_within_rule, recover, state
 from pullback.core.types import ShapedArray
 
@@ -95,6 +95,7 @@ class Operation:
       kinds: for each operand that is an array its shape, its dtype and whether it is weakly typed; else its class.
       weight: its work for each element, as in ``LEAST_WORK``.
       is_slow: whether to compute an element takes longer than to write it and to read it again.
+      is_identity: whether the result is the operand.
       most_kept: the most bytes of arrays that an expression of this result keeps in memory.
     """
 
@@ -104,6 +105,7 @@ class Operation:
     kinds: tuple[Any, ...]
     weight: int
     is_slow: bool
+    is_identity: bool
     most_kept: int
 
 
@@ -114,14 +116,12 @@ class Pending:
       operation, params: the operation, and its parameters.
       operands: other pending elements, NumPy arrays and numbers; empty once the elements are known.
       shape, dtype: those of the elements.
-      members: the identities of the pending elements that the elements depend on, and their own.
-      kept: the bytes of each array in memory that they depend on, by its identity.
       known: the elements, or None.
       passed: whether the elements were computed and not kept.
       holder: a weak reference to the ``Absent`` of the array that has the elements.
     """
 
-    __slots__ = ("dtype", "holder", "kept", "known", "members", "operands", "operation", "params", "passed", "shape")
+    __slots__ = ("dtype", "holder", "known", "operands", "operation", "params", "passed", "shape")
 
     operation: Operation
     params: dict[str, Any]
@@ -130,8 +130,6 @@ class Pending:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], known: Any = None) -> None:
         self.shape, self.dtype, self.known, self.passed = shape, dtype, known, False
         self.operands: tuple[Any, ...] = ()
-        self.members: set[int] = set()
-        self.kept: dict[int, int] = {}
 
     def read(self) -> Any:
         """Return the elements; compute them first if they are pending.
@@ -156,7 +154,6 @@ class Pending:
         """Keep the elements, and let go of the operands."""
         self.known = elements  # before the operands go: another thread reads the operands first
         self.operands = ()
-        self.members, self.kept = set(), {}
 
 
 Step = tuple[Pending, tuple[Any, ...]]
@@ -196,9 +193,9 @@ def _is_supported(dtype: np.dtype[Any]) -> bool:
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation with operands whose elements are not in NumPy's memory, or that broadcast to a large array.
+    """Evaluate an operation that is not :func:`deferred`.
 
-    If the operation is elementwise, and its result is large, the result's elements are computed when they are read.
+    Elements of operands are not in NumPy's memory, or the operands broadcast to a large array.
     """
     large, fetched = False, False
     for x in args:
@@ -214,8 +211,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         if large and usual(primitive.host_rule) is identity and args[0]._host_value.pending.known is not None:
             pending = args[0]._host_value.pending
             return hold(ArrayImpl(pending.known, args[0].weak_type and bool(primitive.keeps_weak_type)))
-        out = deferred(primitive, args, params)
-        if out is not None:
+        if fetched and (out := deferred(primitive, args, params)) is not None:
             return out
     if not large:
         out = _computed(primitive, tuple(args), params)
@@ -258,9 +254,37 @@ def are_spread(args: Sequence[Any]) -> bool:
 def deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> ArrayImpl | None:
     """Return the result of an elementwise operation, with pending elements; None if it must be evaluated now.
 
-    The elements of each operand are pending or in NumPy's memory. All is written out here: after a large operation the
-    caches hold nothing of Python's, and a call of a function costs a microsecond.
+    It may be pending if it is large, and the elements of each operand are pending or in NumPy's memory.
     """
+    by = _deferred_by_python if native.loops is None else native.loops.deferred
+    out = by(primitive, args, params)
+    return _in_order(primitive, args, params) if out is NotImplemented else out
+
+
+def _in_order(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> ArrayImpl | None:
+    """Evaluate an operation on arrays of one shape whose elements are side by side, but the axes in another order.
+
+    The result has that order too, as in NumPy. Return None for other operands.
+    """
+    values = [x._value if type(x) is ArrayImpl else x for x in args]
+    arrays = [x for x in values if type(x) is np.ndarray and x.ndim]
+    first = next((x for x in arrays if not _is_row_major(x)), None)
+    if first is None or any(x.shape != first.shape for x in arrays):
+        return None
+    order = sorted(range(first.ndim), key=lambda axis: -first.strides[axis])
+    views = [x.transpose(order) if type(x) is np.ndarray and x.ndim else x for x in values]
+    if not all(x.flags.c_contiguous for x in views if type(x) is np.ndarray):
+        return None
+    given = [ArrayImpl(x, a.weak_type) if type(a) is ArrayImpl else a for x, a in zip(views, args, strict=True)]
+    out = deferred(primitive, given, params)
+    if out is None:
+        return None
+    inverse = sorted(range(first.ndim), key=order.__getitem__)
+    return hold(ArrayImpl(out._value.transpose(inverse), out.weak_type))  # type: ignore[no-any-return]
+
+
+def _deferred_by_python(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Do what the function ``deferred`` of the module in C does, where there is none."""
     kinds: list[Any] = []
     for x in args:
         if type(x) is ArrayImpl:
@@ -273,37 +297,44 @@ def deferred(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         return None
     node, shape = Pending(found.aval.shape, found.aval.dtype), found.aval.shape
     operands: list[Any] = []
-    members, kept = {id(node)}, {}
     for x in args:
         if type(x) is ArrayImpl:
             x = x._host_value
             if type(x) is Absent:
                 other = x.pending
+                if other is None or (found.is_identity and other.known is not None):
+                    return None
                 x = other.known
                 if x is None:  # an expression of another shape is not part of this one
                     x = other if other.shape == shape else other.read()
-            if type(x) is Pending:
-                members |= x.members
-                kept.update(x.kept)
-            elif type(x) is np.ndarray:
-                if x.flags.c_contiguous:
-                    kept[id(x)] = x.nbytes
-                elif _is_row_major(x):
-                    kept[id(x)] = _bytes_of(x)
-                else:
-                    return None
+            if type(x) is np.ndarray and not _is_row_major(x):
+                return NotImplemented
         operands.append(x)
     node.operation, node.params, node.operands = found, params, tuple(operands)
-    node.members, node.kept = members, kept
-    absent = Absent(found.aval, node)
-    node.holder = weakref.ref(absent)
     out = _new(ArrayImpl)
-    out._host_value = absent
+    out._host_value = _absent(node, found.aval.weak_type)
     out.weak_type = found.aval.weak_type
-    if len(members) > MOST_STEPS or (len(kept) > 1 and sum(kept.values()) > found.most_kept):
+    steps, arrays = extent(node)
+    if steps > MOST_STEPS or (len(arrays) > 1 and sum(arrays.values()) > found.most_kept):
         operands = x = value = other = None  # type: ignore[assignment]  # memory that nobody else has receives the result
         node.read()
     return out
+
+
+def extent(node: Pending) -> tuple[int, dict[int, int]]:
+    """Return how many pending elements an expression has, and the bytes of each array in memory that it depends on.
+
+    The arrays are known by their identities.
+    """
+    steps: list[Step] = []
+    _collect(node, set(), steps)
+    found: dict[int, int] = {}
+    for _, operands in steps:
+        for x in operands:
+            value = x.known if type(x) is Pending else x
+            if type(value) is np.ndarray:
+                found[id(value)] = _bytes_of(value)
+    return len(steps), found
 
 
 @lru_cache(maxsize=4096)
@@ -327,7 +358,7 @@ def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, 
         aval = infer(primitive, resolve_weak_scalars(avals, samples), dict(params))
     except Exception:  # evaluation raises the error that explains
         return None
-    if not LARGE <= aval.size <= MOST_ELEMENTS or not _is_supported(aval.dtype):
+    if not LARGE <= aval.size <= MOST_ELEMENTS or not _is_supported(aval.dtype) or len(aval.shape) > MOST_HOST_AXES:
         return None
     rule = usual(primitive.host_rule)
     if rule in (div, rem) and aval.dtype.kind in "iu" and native.loops is None:
@@ -339,7 +370,8 @@ def _operation(primitive: Primitive, params: tuple[Any, ...], kinds: tuple[Any, 
     is_light = traits.cost.of(primitive) is traits.Cost.LIGHT and not params
     is_slow = is_special or (traits.cost.of(primitive) is traits.Cost.SIMPLE and rule not in _QUICK)
     weight = 1 if is_light and _ufunc_of(rule, aval.dtype) is not None else 4
-    return Operation(aval, rule, params, kinds, weight, is_slow, int(MOST_KEPT * aval.dtype.itemsize * aval.size))
+    most_kept = int(MOST_KEPT * aval.dtype.itemsize * aval.size)
+    return Operation(aval, rule, params, kinds, weight, is_slow, rule is identity, most_kept)
 
 
 _QUICK = (div, np.sqrt, rsqrt, square, integer_pow, max_share, min_share)  # of the simple operations
@@ -363,12 +395,16 @@ def _is_row_major(x: Any) -> bool:
 
     NumPy's results are in the order of the operands, on which it depends how a product of matrices rounds.
     """
+    if x.flags.c_contiguous:
+        return True
     strides = [stride for stride, size in zip(x.strides, x.shape, strict=True) if stride and size > 1]
     return strides == sorted(strides, reverse=True)
 
 
 def _bytes_of(x: Any) -> int:
     """The bytes of the elements of an array that may repeat some by broadcasting."""
+    if x.flags.c_contiguous:
+        return int(x.nbytes)
     sizes = [size for stride, size in zip(x.strides, x.shape, strict=True) if stride]
     return x.itemsize * math.prod(sizes) if sizes else 0
 
@@ -379,7 +415,7 @@ def _bytes_of(x: Any) -> int:
 def _evaluate(root: Pending) -> None:
     """Compute pending elements, and those that they depend on and that an array has."""
     with _evaluating:
-        if _evaluate_alone(root, root.operands):
+        if root.known is not None or (native.loops is not None and native.loops.evaluate(root, None, "")):
             return
         steps: list[Step] = []
         _collect(root, set(), steps)
@@ -391,79 +427,13 @@ _evaluating = lock(globals(), "_evaluating", reentrant=True)
 wants the same elements waits, and finds them."""
 
 
-def _evaluate_alone(node: Pending, operands: tuple[Any, ...]) -> bool:
-    """Compute the result of an operation on elements that are known, side by side, by the module in C, if it can.
-
-    Args:
-      node: the result.
-      operands: those of the operation, read before ``node`` is known; empty if it was.
-
-    Returns:
-      Whether the result is known.
-    """
-    if node.known is not None:
-        return True
-    if native.loops is None:
-        return False
-    values = []
-    for x in operands:
-        if type(x) is Pending:
-            x = x.known
-            if x is None:
-                return False
-        if type(x) is np.ndarray and not x.flags.c_contiguous:
-            return False
-        values.append(x)
-    x = None
-    plan = _plan_alone(node.operation)
-    if plan is None:
-        return False
-    out = _released_by_one(values, operands, plan.free, node)
-    if plan.numbers:
-        _silently(plan.run, values, (out,))
-    else:
-        plan.run(values, (out,))
-    node.learn(out)
-    return True
-
-
-@lru_cache(maxsize=4096)
-def _plan_alone(operation: Operation) -> native.Plan | None:
-    """The plan of one operation on elements that are side by side, as in :func:`_plan`."""
-    count = len(operation.kinds)
-    return _plan(((operation, tuple(range(-1, -1 - count, -1))),), (None,) * count, (0,), None, "")
-
-
-def _released_by_one(values: list[Any], operands: tuple[Any, ...], free: Sequence[int], node: Pending) -> Any:
-    """Return memory for the result of one operation: that of an operand that nobody else has, or new.
-
-    Args:
-      values: the elements of the operands.
-      operands: the operands.
-      free: the indices of those that may be overwritten.
-      node: the result.
-    """
-    for i in free:
-        x, uses = values[i], 0
-        for y in operands:
-            if y is x:
-                uses += 1
-        y = None
-        is_released = uses and getrefcount(x) == 2 * uses + OF_VARIABLE  # the list's, the tuple's, the variable's
-        if is_released and x.dtype == node.dtype and x.shape == node.shape and x.base is None:
-            return x
-    return aligned.new(node.shape, node.dtype)
-
-
 def _silently(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function in which NumPy does not warn, as in host rules."""
     return function(*args) if is_within_rule() else state.silently(function, *args)
 
 
 def _compute(steps: list[Step]) -> None:
-    """Compute the last of some pending elements, and those that an array has."""
-    if _evaluate_natively(steps)[0]:
-        return
+    """Compute the last of some pending elements, and those that an array has, by host rules."""
     work = math.prod(steps[-1][0].shape) * sum([node.operation.weight for node, _ in steps])
     if work < LEAST_WORK:
         _evaluate_whole(steps)
@@ -483,47 +453,9 @@ def _collect(node: Pending, seen: set[int], steps: list[Step]) -> None:
     steps.append((node, operands))
 
 
-def _evaluate_natively(steps: list[Step], axes: tuple[int, int] | None = None, kind: str = "") -> tuple[bool, Any]:
-    """Compute the last of some pending elements, and those that an array has, by the module in C.
-
-    Args:
-      steps: the pending elements, all of one shape.
-      axes, kind: those of a reduction of the last of them, as in :func:`pullback.backends.host.native.planned`.
-
-    Returns:
-      Whether the module has loops for all operations, without which nothing is computed; and the reductions of pieces.
-    """
-    if native.loops is None:
-        return False, None
-    uses = _uses(steps)
-    passes = axes is not None and _are_passed(steps)
-    kept = [] if passes else _kept(steps, uses)
-    operands, structure, strides = _structure(steps)
-    root = steps[-1][0]
-    plan = _plan(structure, strides, tuple(kept), axes, kind)
-    if plan is None:
-        return False, None
-    outs = [np.empty(root.shape, steps[k][0].dtype) for k in kept[:-1]]
-    if not passes:
-        outs.append(_released(kept, operands, plan.free, steps, uses))
-    pieces = plan.run(operands, outs)
-    for node, _ in steps if passes else ():
-        node.passed = node.is_needed()
-    for k, out in zip(kept, outs, strict=True):
-        steps[k][0].learn(out)
-    return True, pieces
-
-
-def _are_passed(steps: list[Step]) -> bool:
-    """Whether a reduction of the last of some pending elements keeps none of them: they stay pending."""
-    if _is_spread(steps[-1][0]):
-        return len(steps) <= MOST_SPREAD and not any(node.operation.is_slow for node, _ in steps)
-    return len(steps) <= MOST_PASSED and not any(node.operation.is_slow or node.passed for node, _ in steps)
-
-
 def _is_spread(node: Pending) -> bool:
     """Whether pending elements are many more than those that they depend on."""
-    return 4 * sum(node.kept.values()) < math.prod(node.shape) * node.dtype.itemsize
+    return 4 * sum(extent(node)[1].values()) < math.prod(node.shape) * node.dtype.itemsize
 
 
 Structure = tuple[tuple[Operation, tuple[int, ...]], ...]
@@ -531,28 +463,6 @@ Structure = tuple[tuple[Operation, tuple[int, ...]], ...]
 of the expression."""
 Strides = tuple[tuple[int, ...] | None, ...]
 """For each operand of an expression its strides, or None if its elements are side by side in row-major order."""
-
-
-def _structure(steps: list[Step]) -> tuple[list[Any], Structure, Strides]:
-    """Return the operands of an expression, and what determines how it is evaluated."""
-    index: dict[int, int] = {}
-    operands: list[Any] = []
-    strides: list[tuple[int, ...] | None] = []
-    structure = []
-    for k, (node, given) in enumerate(steps):
-        indices = []
-        for x in given:
-            i = index.get(id(x))
-            if i is None:
-                i = index[id(x)] = ~len(operands)
-                if type(x) is Pending:
-                    x = x.known
-                operands.append(x)
-                strides.append(x.strides if type(x) is np.ndarray and not x.flags.c_contiguous else None)
-            indices.append(i)
-        index[id(node)] = k
-        structure.append((node.operation, tuple(indices)))
-    return operands, tuple(structure), tuple(strides)
 
 
 @lru_cache(maxsize=1024)
@@ -597,6 +507,7 @@ def _kept(steps: list[Step], uses: Mapping[int, int]) -> list[int]:
 
     They are the last; those of slow operations that another expression needs; and those that an array has, except light
     ones at the first time: what a tape refers to is mostly read once more, as part of another expression, or never.
+    The module in C decides in the same way.
 
     Args:
       steps: the expression.
@@ -621,30 +532,6 @@ def _is_used_elsewhere(node: Pending, uses: Mapping[int, int]) -> bool:
     return getrefcount(node) > uses.get(id(node), 0) + 1 + OF_PARAMETER  # one is that of the list of steps
 
 
-def _released(
-    kept: Sequence[int], operands: list[Any], free: Sequence[int], steps: list[Step], uses: Mapping[int, int]
-) -> Any:
-    """Return memory for the last of some pending elements: that of an operand that nobody else has, or new.
-
-    Args:
-      kept: the indices of the pending elements that are computed to stay.
-      operands: the operands of their expression.
-      free: the indices of those that may be overwritten.
-      steps, uses: the expression, as in :func:`_kept`.
-    """
-    root = steps[-1][0]
-    for k, (node, _) in enumerate(steps):
-        if k not in kept and _is_used_elsewhere(node, uses):
-            break  # another expression refers to it, and computes it again
-    else:
-        for i in free:
-            x = operands[i]
-            fits = type(x) is np.ndarray and x.dtype == root.dtype and x.shape == root.shape and x.flags.c_contiguous
-            if fits and x.base is None and getrefcount(x) == uses.get(id(x), 0) + 1 + OF_VARIABLE:
-                return x  # one reference is that of the list of operands
-    return np.empty(root.shape, root.dtype)
-
-
 def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
     """Reduce pending elements while they are computed; return None if they are known, or there are no loops for them.
 
@@ -666,14 +553,12 @@ def _reduced(kind: str, x: ArrayImpl, axes: tuple[int, ...]) -> Any:
     with _evaluating:
         if node.known is not None or math.prod(shape) < reductions.LARGE:
             return None
-        steps: list[Step] = []
-        _collect(node, set(), steps)
         try:
-            done, pieces = _silently(_evaluate_natively, steps, (first, end if axes else ndim), kind)
+            pieces = native.loops is not None and native.loops.evaluate(node, (first, end if axes else ndim), kind)
         except MemoryError:  # evaluation raises the error that explains
             return None
-    if not done or kind in native.OF_ROWS:
-        return pieces.reshape(shape) if done else None
+    if pieces is False or kind in native.OF_ROWS:
+        return None if pieces is False else pieces.reshape(shape)
     return native.finished(kind, pieces, end == ndim).reshape(shape[:first] + shape[end:])[()]
 
 
@@ -781,3 +666,12 @@ def _divided(shape: tuple[int, ...], itemsize: int) -> tuple[int, int]:
     while axis and math.prod(shape[axis:]) < items:
         axis -= 1
     return axis, max(1, min(shape[axis], items // math.prod(shape[axis + 1 :])))
+
+
+if native.loops is not None:
+    native.loops.pend(
+        (ArrayImpl, Absent, Pending, Operation, ShapedArray, native.Plan),
+        (_operation, _are_integers_held, _plan, native.viewed, runtime.memory_needed),
+        (MOST_STEPS, MOST_PASSED, MOST_SPREAD),
+        cores() - 1,
+    )

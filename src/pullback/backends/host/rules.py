@@ -263,6 +263,19 @@ def sign(x: Any) -> Any:
     return (np.sign(x).view(bits) | (x.view(bits) & bits.type(1 << 8 * bits.itemsize - 1))).view(x.dtype)
 
 
+def sign_of_numbers(x: Any) -> Any:
+    """-1, 0 or 1: of -0.0, too, it is 0.0."""
+    return np.sign(x) if type(x) is not np.ndarray or x.size < _MANY_CHOICES else sign(x) + x.dtype.type(0)
+
+
+def relu(x: Any) -> Any:
+    return np.maximum(x, 0) + 0  # the sum has no -0.0
+
+
+def leaky_relu(x: Any, *, slope: float) -> Any:
+    return np.where(x >= 0, x, x * slope)[()]
+
+
 def round_(x: Any) -> Any:
     """Round to the nearest integer, halves to even; raise TypeError for complex numbers."""
     if _is_complex(x):
@@ -270,8 +283,10 @@ def round_(x: Any) -> Any:
     return np.rint(x)
 
 
+mul = operator.mul if own.loops is None else own.loops.product
+"""Products: many complex numbers are multiplied by the module in C, which rounds each in the same way."""
 UFUNCS: dict[Any, np.ufunc] = {
-    operator.neg: np.negative, operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply,
+    operator.neg: np.negative, operator.add: np.add, operator.sub: np.subtract, mul: np.multiply,
     operator.eq: np.equal, operator.ne: np.not_equal, operator.lt: np.less, operator.le: np.less_equal,
     operator.gt: np.greater, operator.ge: np.greater_equal, operator.and_: np.bitwise_and, operator.or_: np.bitwise_or,
     operator.xor: np.bitwise_xor, operator.invert: np.invert,

@@ -55,8 +55,6 @@ class BSpline:
 
     def __init__(self, t: ArrayLike, c: ArrayLike, k: int, extrapolate: Any = True, axis: int = 0) -> None:
         self.k = known_int("BSpline", "k", k)
-        if self.k < 0:
-            raise ArgumentError(f"BSpline: the degree k must not be negative, got {self.k}")
         self.t = check_knots("BSpline", t, self.k)
         c = floats("BSpline", c)
         n = self.t.shape[0] - self.k - 1
@@ -285,6 +283,8 @@ def extrapolation(name: str, value: Any) -> Any:
 def check_knots(name: str, t: Any, k: int) -> Any:
     """Convert ``t`` to a vector of knots for a spline of degree ``k``, or raise."""
     t = real_floats(name, t, "the knots")
+    if k < 0:
+        raise ArgumentError(f"{name}: the degree k must not be negative, got {k}")
     if len(t.shape) != 1 or t.shape[0] < 2 * k + 2:
         raise ShapeError(f"{name}: the knots of degree {k} must be a vector of at least {2 * k + 2}, got {t.shape}")
     values = known(t)

@@ -12,6 +12,7 @@ from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.runtime import provides
 from pullback.core.trace import Primitive, Tracer, leaked, state
+from pullback.core.traits import elementwise
 from pullback.transforms.programs import lojax
 from pullback.transforms.programs.program_primitive import program_primitive
 from pullback.transforms.traces.derived import cached_by_jaxpr
@@ -113,6 +114,10 @@ jit_p.impl(_run)
 @provides
 def evaluate_absent(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation whose operands or result are not all in NumPy's memory: pending, or on their device."""
+    if config.eager_fusion and elementwise.of(primitive):
+        out = pending.deferred(primitive, args, params)
+        if out is not None:
+            return out
     is_absent = is_committed = False
     for x in args:
         if type(x) is CommittedArray:
