@@ -31,7 +31,7 @@ def _measurements(library: str) -> list[tuple[str, Callable[[], dict[str, Any]]]
     names = ("jax", "pullback") if library == "both" else (library,)
     libs = [_imported(name) for name in names]
     if library == "both":
-        return [(p.name, partial(measuring.of_both, *reversed(libs), p.name)) for p in programs(libs[1])]
+        return [(p.name, partial(measuring.of_both, libs[1], libs[0], p.name)) for p in programs(libs[1])]
     if library == "jax":
         return [(p.name, partial(_alone, library, measuring.of_jax, libs[0], p.name)) for p in programs(libs[0])]
     return [(p.name, partial(_alone, library, measuring.of_pullback, libs[0], p)) for p in programs(libs[0])]

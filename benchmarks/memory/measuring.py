@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 SHARES = (0.75, 0.5, 0.3)
 ATTEMPTS = 5
 CALLS = 7
+Name = TypeVar("Name", str, tuple[Any, str])
 
 
 def compiled(lib: Any, step: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, int]:
@@ -20,7 +21,7 @@ def compiled(lib: Any, step: Callable[..., Any], args: Sequence[Any]) -> tuple[A
     return found, int(found.memory_analysis().temp_size_in_bytes)
 
 
-def cpu_seconds(lib: Any, steps: dict[str, Any], args: Sequence[Any]) -> dict[str, float]:
+def cpu_seconds(lib: Any, steps: dict[Name, Any], args: Sequence[Any]) -> dict[Name, float]:
     """Return the least CPU seconds of a call of each function; the functions take turns."""
     best = dict.fromkeys(steps, float("inf"))
     for turn in range(CALLS + 1):

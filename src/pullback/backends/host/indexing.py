@@ -64,12 +64,7 @@ class IndexLayout(NamedTuple):
     along: tuple[Axes, Axes, Axes, int] | None
 
 
-def layout(
-    shape: Axes,
-    indices_shape: Axes,
-    sizes: Axes,
-    numbers: tuple[Axes, Axes, Axes, Axes, Axes],
-) -> IndexLayout:
+def layout(shape: Axes, indices_shape: Axes, sizes: Axes, numbers: tuple[Axes, Axes, Axes, Axes, Axes]) -> IndexLayout:
     """Plan a gather or scatter, whose shapes and dimension numbers must be consistent.
 
     Args:
