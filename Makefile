@@ -47,18 +47,21 @@ cookbook: .venv/runtime.stamp ## run the main job: the autodiff cookbook, every 
 examples: .venv/runtime.stamp ## run every example
 	@set -e; for example in examples/*.py; do echo "== $$example"; .venv/bin/python "$$example"; done
 
+# Two workers. One that has no more tests takes some of the other's: otherwise one waits for minutes at the end.
+IN_TWO = -n 2 --dist worksteal
+
 test: .venv/dev.stamp ## run the tests and doctests, without the slow ones (PYTEST_ARGS adds options)
-	.venv/bin/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
+	.venv/bin/python -m pytest $(IN_TWO) -m "not slow" $(PYTEST_ARGS)
 
 test-slow: .venv/dev.stamp ## the tests that take seconds each: examples, processes, devices
-	.venv/bin/python -m pytest -n 2 -m slow $(PYTEST_ARGS) $(shell grep -rl --include="*.py" "mark\.slow" tests)
+	.venv/bin/python -m pytest $(IN_TWO) -m slow $(PYTEST_ARGS) $(shell grep -rl --include="*.py" "mark\.slow" tests)
 
 # The usual run pairs dtypes, modes and transformations with each other; this one multiplies them.
 test-all: .venv/dev.stamp ## the same, every combination of dtypes, modes and transformations
-	PULLBACK_EXHAUSTIVE=1 .venv/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+	PULLBACK_EXHAUSTIVE=1 .venv/bin/python -m pytest $(IN_TWO) $(PYTEST_ARGS)
 
 coverage: .venv/dev.stamp ## the tests without the slow ones, and which lines and branches they reach; fails below the floor
-	.venv/bin/python -m pytest -n 2 -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
+	.venv/bin/python -m pytest $(IN_TWO) -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
 
 test-all-pythons: test test-slow $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
 
@@ -79,7 +82,7 @@ TESTS ?=
 test-python-%:
 	@if python=$$(.ci/find-python $*); then \
 	    $(MAKE) --no-print-directory .venv-$*/dev.stamp PYTHON="$$python" && \
-	    .venv-$*/bin/python -m pytest -n 2 $(PYTEST_ARGS) $(TESTS); \
+	    .venv-$*/bin/python -m pytest $(IN_TWO) $(PYTEST_ARGS) $(TESTS); \
 	else \
 	    echo "Python $* is not installed here: its tests are skipped"; \
 	fi
@@ -91,7 +94,7 @@ test-newest-jaxlib: PYTHON := $(or $(shell .ci/find-python 3.13),$(PYTHON))
 test-newest-jaxlib: .venv-newest/dev.stamp ## what depends on the compiler, with the newest jaxlib in the registry
 	rm .venv-newest/*.stamp
 	$(PYTHON) -m pip --python .venv-newest/bin/python install --quiet --no-deps --upgrade jax jaxlib
-	PULLBACK_TEST_ANY_JAXLIB=1 .venv-newest/bin/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS) $(ON_COMPILER) \
+	PULLBACK_TEST_ANY_JAXLIB=1 .venv-newest/bin/python -m pytest $(IN_TWO) -m "not slow" $(PYTEST_ARGS) $(ON_COMPILER) \
 	    --ignore=tests/backends/compiler/test_releases.py
 
 # Nothing may lean on the rounding of one processor: the numerical tests, with the kernels that NumPy's OpenBLAS and the
@@ -112,7 +115,7 @@ test-processor-SkylakeX: has = grep -q avx512f /proc/cpuinfo
 test-processor-%: has = true
 test-processor-%: .venv/dev.stamp
 	@if $(has); then \
-	    env $($*) .venv/bin/python -m pytest -n 2 -m "not slow" $(NUMERICAL) $(PYTEST_ARGS); \
+	    env $($*) .venv/bin/python -m pytest $(IN_TWO) -m "not slow" $(NUMERICAL) $(PYTEST_ARGS); \
 	else \
 	    echo "This processor lacks the instructions of $*: its tests are skipped"; \
 	fi
@@ -260,7 +263,7 @@ docs: .venv-docs/docs.stamp ## build the site, build/docs/html: pages are execut
 BROWSER_TESTS = .venv-docs/bin/python -m pytest --confcutdir=tests/docs/browser tests/docs/browser
 
 docs-test: .venv-docs/docs.stamp ## all pages of the built site in a browser, after `make docs` (PYTEST_ARGS adds options)
-	PULLBACK_SITE=build/docs/html $(BROWSER_TESTS) -n 2 $(PYTEST_ARGS)
+	PULLBACK_SITE=build/docs/html $(BROWSER_TESTS) $(IN_TWO) $(PYTEST_ARGS)
 
 docs-quick: .venv-docs/docs.stamp ## the same for a page of each kind, which it builds without executing cells
 	$(BROWSER_TESTS) $(PYTEST_ARGS)

@@ -153,9 +153,11 @@ def test_every_primitive_has_a_row() -> None:
     """Of a public one on elements the row of its function, under the same name, serves as well.
 
     ``random_loop`` and ``newton_loop`` stand within lowering rules only, and ``size_value`` is that of a symbolic size.
-    ``mesh_cast`` and ``reshard`` are of types with shardings, in ``tests/spmd``.
+    ``mesh_cast`` and ``reshard`` are of types with shardings, in ``tests/spmd``. The derivatives of QR and of eigenvalues
+    are in ``test_qr.py`` and ``test_eigen.py``.
     """
     elsewhere = {"random_loop", "newton_loop", "size_value", "mesh_cast", "reshard"}
+    elsewhere |= {"qr_differential", "qr_pull", "qr_pull_of_r", "eigenvalues_differential", "eigenvalues_pull"}
     of_functions = {s.operation.rpartition(".")[2] for s in OF_FUNCTIONS} & {p.name for p in PUBLIC}
     assert primitives() - elsewhere - {s.operation for s in OF_PRIMITIVES} - of_functions == set()
 
@@ -212,11 +214,22 @@ def test_every_function_of_nn_and_scipy_special_has_a_row() -> None:
         assert {f"{name}.{f}" for f in functions} - rows - {"nn.get_scaled_dot_general_config"} == set()
 
 
+OF_INTERPOLATION = {
+    f"scipy.interpolate.{name}"
+    for name in (
+        "Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "LinearNDInterpolator", "NearestNDInterpolator",
+        "PchipInterpolator", "RBFInterpolator", "griddata", "interpn", "make_interp_spline", "make_lsq_spline",
+        "make_smoothing_spline",
+    )
+}  # fmt: skip
+"""Functions of structures that are found on the host: ``tests/scipy/interpolate`` has their laws."""
+
+
 def test_every_function_of_the_signal_modules_has_a_row() -> None:
     rows = {s.operation for s in OF_FUNCTIONS}
     for module in OF_SIGNALS:
         name = module.__name__.removeprefix("pullback.")
-        assert {f"{name}.{f}" for f in module.__all__} - rows == set()
+        assert {f"{name}.{f}" for f in module.__all__} - rows - OF_INTERPOLATION == set()
 
 
 # Value, dtype and shape --------------------------------------------------------------------------------------------
@@ -458,22 +471,33 @@ def test_vmap_is_a_loop(spec: Spec, record_property: Record) -> None:
 # Staging -----------------------------------------------------------------------------------------------------------
 
 
-def agree_with_staged(f: Callable[..., Any], args: list[Any]) -> None:
+def agree_with_staged(f: Callable[..., Any], args: list[Any], tolerance: float = 0) -> None:
     closed = make_jaxpr(f)(*args)
     check_jaxpr(closed)
     eager = leaves(f(*args))
     staged = jaxpr_as_fun(closed)(*args)
     assert closed.out_avals == [typeof(x) for x in eager]
     assert [typeof(x) for x in staged] == closed.out_avals
-    assert_same(staged, eager)
+    assert_same(staged, eager, tolerance)
+
+
+OWN_WAYS = {
+    *(f"nn.{name}" for name in ("log_softmax", "logmeanexp", "logsumexp", "softmax")),
+    *(f"nn.{name}" for name in ("log_sigmoid", "mish", "softplus")),
+    *(f"scipy.special.{name}" for name in ("log_softmax", "logsumexp", "softmax")),
+    *(f"scipy.interpolate.{name}" for name in ("CubicSpline", "PPoly", "RegularGridInterpolator", "interp1d")),
+    "scipy.stats.logistic",
+}
+"""Functions that eager code computes at once (decisions 961, 976 and 978): their operations round otherwise."""
 
 
 @table()
 def test_staging_changes_nothing(spec: Spec, record_property: Record) -> None:
     record_property("checks", len(spec.dtypes))
     for letter in spec.dtypes:
+        tolerance = 4 * float(jnp.finfo(LETTERS[letter]).eps) if spec.operation in OWN_WAYS else 0
         with checking(letter), enable_x64(letter in "dD"):
-            agree_with_staged(spec.function, arrays(spec.point(letter)))
+            agree_with_staged(spec.function, arrays(spec.point(letter)), tolerance)
 
 
 @table(lambda s: bool(s.samples) and all(x.shape == () for x in s.samples))

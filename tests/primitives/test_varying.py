@@ -35,7 +35,7 @@ def shown(f: Any, *operands: Any, wrap: Any = lambda f: f, **options: Any) -> st
         return jnp.zeros(())
 
     eval_shape(shard_map(body, mesh=MESH, out_specs=P(), **options), *operands)
-    return re.sub(r"^f32\[.*?\]", "", seen[0])
+    return re.sub(r"^float32\[.*?\]", "", seen[0])
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_cotangents_of_reduced_values_are_unreduced_without_communication() -> N
 
     mapped = shard_map(body, mesh=MESH, out_specs=(P(unreduced={"x"}), P("x")))
     text = str(make_jaxpr(mapped)(R, V))
-    assert seen == ["f32[8]{U:x}", "f32[8]{V:x}"]
+    assert seen == ["float32[8]{U:x}", "float32[8]{V:x}"]
     assert "psum" not in text
 
 

@@ -243,10 +243,10 @@ def test_straight_through_trees(way: Any) -> None:
 
 def test_straight_through_needs_results_like_its_argument() -> None:
     with pytest.raises(
-        ShapeError, match=r"so its result must have .* of its first argument, which is f32\[3\], but it"
+        ShapeError, match=r"so its result must have .* of its first argument, which is float32\[3\], but it"
     ):
         straight_through(pnp.sum)(pnp.ones(3))
-    with pytest.raises(ShapeError, match=r"which is f32\[3\], but it is i32\[3\]"):
+    with pytest.raises(ShapeError, match=r"which is float32\[3\], but it is int32\[3\]"):
         straight_through(lambda x: x.astype(pnp.int32))(pnp.ones(3))
     with pytest.raises(ArgumentError, match="straight_through: fun must be a function, got 3"):
         straight_through(3)  # type: ignore[arg-type]
@@ -400,7 +400,7 @@ def test_a_residual_of_another_shape() -> None:
     f = implicit_function(lambda z, a: pnp.sum(z) - a, lambda a: a * pnp.ones(2) / 2)
     close(f(3.0), [1.5, 1.5])
     with pytest.raises(
-        ShapeError, match=r"the residual .* must have .* the solution, which is f32\[2\], but it is f32\[\]"
+        ShapeError, match=r"the residual .* must have .* the solution, which is float32\[2\], but it is float32\[\]"
     ):
         jacfwd(f)(3.0)
 

@@ -145,3 +145,12 @@ def test_quotients_by_triangles(shape: tuple[int, int], order: Any, transpose: b
 @pytest.mark.parametrize(("rows", "columns"), [(40, 40), (60, 40), (193, 193), (200, 100)])
 def test_other_triangles_are_for_others(rows: int, columns: int) -> None:
     assert alone.over_triangle(np.ones((rows, columns)), np.eye(columns), False) is None
+
+
+def test_memory_with_nan_is_no_reason_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library looks at all elements of what it is given, also at those that no routine has written."""
+    monkeypatch.setattr(alone.np, "empty", lambda shape, dtype, order="C": np.full(shape, np.nan, dtype, order))
+    x = np.random.default_rng(0).standard_normal((100, 80))
+    found = alone.qr(x, 80)
+    if found is not None:
+        np.testing.assert_allclose(found[0] @ found[1], x, atol=1e-12)

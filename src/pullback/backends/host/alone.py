@@ -77,7 +77,8 @@ def qr(x: Any, k: int) -> list[Any] | None:
     if reflect is None or build is None:
         return None
     (m, n), factors = x.shape, np.array(x, order="F")
-    products = _by_columns(_BLOCK, min(m, n), x)  # the triangles of the products of reflections
+    # The triangles of the products of reflections; the library refuses NaNs beside them, too.
+    products = np.zeros((_BLOCK, min(m, n)), x.dtype, order="F")
     _call(reflect, m, n, _BLOCK, factors, m, products, _BLOCK)
     r = np.triu(factors[:k])
     q = factors[:, :k]

@@ -160,17 +160,19 @@ class LinearNDInterpolator(_Scattered):
           ShapeError: points with other than n coordinates (a TypeError and a ValueError).
         """
         x, points = self._targets(args)
-        points, x = self._scaled(points, x)
         dtype = dtypes.result_type(self.values.dtype, x.dtype, self.fill_value.dtype)
-        values = on_host(points, x, self.values, self.fill_value)
+        values = on_host(*self._scaled(points, x), self.values, self.fill_value)
         if values is not None and values[1].size and self.values.size:
             theirs = imported("scipy.interpolate").LinearNDInterpolator
             f = theirs(_triangulations.of(values[0]), values[2], values[3].item())
             return as_array(np.asarray(f(values[1])).astype(dtype, copy=False))
         lead, n = x.shape[:-1], x.shape[-1]
+        # Points that are not finite are outside. Others stand for them, whose derivatives are finite.
+        lost = ~pnp.isfinite(x).all(axis=-1)
+        points, x = self._scaled(points, pnp.where(lost[..., None], points[0], x))
         result = ShapeDtypeStruct((*lead, n + 1), np.int32)
         corners = pure_callback(_corners, result, *stop_gradient((points, x)), vmap_method="sequential")
-        outside = corners[..., 0] < 0
+        outside = (corners[..., 0] < 0) | lost
         corners = ops.max_p.bind(corners, np.int32(0))
         weights = _barycentric(points[corners], x, outside)
         rest = len(self.values.shape) - 1
@@ -291,6 +293,7 @@ def _barycentric(corners: Any, x: Any, outside: Any) -> Any:
     """
     n = x.shape[-1]
     last = corners[..., n, :]
+    x = pnp.where(outside[..., None], last, x)
     edges = corners[..., :n, :] - last[..., None, :]
     edges = pnp.where(outside[..., None, None], np.eye(n, dtype=x.dtype), edges)
     first = pnp.linalg.solve(pnp.swapaxes(edges, -1, -2), (x - last)[..., None])[..., 0]

@@ -5,7 +5,6 @@ SciPy's tree is built again only where the elements of the points differ: the ho
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +17,7 @@ from pullback.core import tree
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.core.interrupts import imported
+from pullback.core.locks import lock
 from pullback.numpy.promotion import known_int, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import stop_gradient
@@ -40,7 +40,7 @@ class Kept:
 
     def __init__(self, make: Callable[..., Any]) -> None:
         self.make = make
-        self._lock = threading.Lock()
+        self._lock = lock(vars(self), "_lock")
         self._found: OrderedDict[Any, Any] = OrderedDict()
 
     def of(self, array: np.ndarray[Any, Any], *options: Any) -> Any:
