@@ -153,7 +153,7 @@ def test_every_primitive_has_a_row() -> None:
     """Of a public one on elements the row of its function, under the same name, serves as well.
 
     ``random_loop`` and ``newton_loop`` stand within lowering rules only, and ``size_value`` is that of a symbolic size.
-    ``mesh_cast`` and ``reshard`` are of types with shardings, in ``tests/spmd``. The derivatives of QR and of eigenvalues
+    ``mesh_cast`` and ``reshard`` are of types with shardings, in ``tests/spmd``. Derivatives of QR and of eigenvalues
     are in ``test_qr.py`` and ``test_eigen.py``.
     """
     elsewhere = {"random_loop", "newton_loop", "size_value", "mesh_cast", "reshard"}
