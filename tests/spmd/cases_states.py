@@ -44,14 +44,14 @@ def through(f: Any, out_specs: P, *operands: Any, **options: Any) -> Any:
     """The result of ``f`` on shards; compiled and in eager code it is the same."""
     mapped = shard_map(f, out_specs=out_specs, **options)
     out, again = mapped(*operands), jit(mapped)(*operands)
-    assert out.sharding == again.sharding
+    assert out.sharding.is_equivalent_to(again.sharding, out.ndim)  # that of eager code is as written
     np.testing.assert_allclose(whole(out), whole(again), rtol=1e-6)
     return out
 
 
 def test_casts_move_no_elements() -> None:
     out = through(lambda v: lax.pcast(v, "x", to="unreduced"), P(unreduced={"x"}), put(NUMBERS, "x"))
-    assert out.sharding.spec == P(None, None, unreduced={"x"})
+    assert out.sharding.spec == P(unreduced={"x"})
     for i, shard in enumerate(out.addressable_shards):
         np.testing.assert_array_equal(shard.data, NUMBERS[i // 2 * 2 : i // 2 * 2 + 2])
     np.testing.assert_allclose(whole(out), rows_of(NUMBERS), rtol=1e-6)
