@@ -226,3 +226,9 @@ def test_a_program_takes_memory_for_its_result_alone(program: str) -> None:
 def test_an_update_in_donated_memory_takes_none() -> None:
     found = subprocess.run([sys.executable, "-c", PEAK, "donated"], check=True, capture_output=True, text=True)
     assert float(found.stdout) < 0.1
+
+
+@pytest.mark.parametrize("call", ["pullback.grad(np.sum)", "pullback.jit(lambda x: x)", "pullback.vmap(lambda x: x)"])
+def test_a_large_array_may_be_the_first_operand_of_a_process(call: str) -> None:
+    code = f"import numpy as np, pullback; {call.replace('np.sum', 'lambda x: x[0]')}(np.ones(500_000, np.float32))"
+    subprocess.run([sys.executable, "-c", code], check=True)

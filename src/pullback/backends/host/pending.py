@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import native, reductions
+from pullback.backends.host import aligned, native, reductions  # noqa: F401 (aligned provides copies of large arrays)
 from pullback.backends.host.blocks import Index, block_of, blocks_along, collapsed, flattened
 from pullback.backends.host.narrow import usual
 from pullback.backends.host.parallel import cores, on_cores
