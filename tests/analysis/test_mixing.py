@@ -117,9 +117,10 @@ def test_a_transformer_trains_in_bfloat16() -> None:
     def trained(loss: Any) -> float:
         gradient = pullback.jit(pullback.value_and_grad(loss))
         params = start
-        for _ in range(60):
+        for i in range(60):
             _, g = gradient(params, tokens)
-            params = pullback.tree.map(lambda p, g: p - 0.3 * g, params, g)
+            rate = 0.3 * (1 - i / 60)  # at a constant rate the losses of both go up and down by some percent
+            params = pullback.tree.map(lambda p, g, rate=rate: p - rate * g, params, g)
         return float(transformer(params, tokens))
 
     single = trained(transformer)
