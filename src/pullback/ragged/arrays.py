@@ -392,7 +392,7 @@ class Ragged:
                 return f"{name}({self.dtype}, rows={self.rows}, values={tuple(self.values.shape)}{bound})"
             shown = ", ".join(np.array2string(np.asarray(row), separator=", ") for row in self)
             return f"{name}([{shown}], dtype={self.dtype})"
-        except Exception:  # a tree whose leaves are no arrays
+        except (AttributeError, TypeError, ValueError):  # a tree whose leaves are no arrays
             return f"{name}({self.values!r}, {self.lengths!r})"
 
     def __getitem__(self, index: Any) -> Any:
