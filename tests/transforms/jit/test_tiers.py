@@ -490,8 +490,9 @@ def slow_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         return real(text, *args, **kwargs)
 
     monkeypatch.setattr(client, "compile_text", compile_text)
-    with override("enable_compilation_cache", False):
-        yield Compiler
+    config.update("enable_compilation_cache", False)  # in all threads
+    yield Compiler
+    config.update("enable_compilation_cache", True)
     Compiler.go_on.set()
     for thread in list(background._threads):
         thread.join(60)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import weakref
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.core.locks import lock
 from pullback.core.registry import OwnsPrograms, Registry
 from pullback.transforms.jit.jit_arguments import Options
+
+T = TypeVar("T")
 
 MOST_KINDS = 1024
 """The largest number of entries of a cache; the oldest entry is dropped first."""
@@ -27,12 +29,19 @@ class Cache(dict[Any, Any]):
     __slots__ = ("__weakref__",)
     __hash__ = object.__hash__  # type: ignore[assignment]
 
-    def keep(self, key: Any, value: Any) -> None:
-        """Add an entry; if the cache is full, drop the oldest entries."""
+    def keep(self, key: Any, value: T, *, first: bool = False) -> T:
+        """Add an entry, and return it; if the cache is full, drop the oldest entries.
+
+        With ``first``, an entry that another thread has added meanwhile stays, and is returned.
+        """
         with _adding:
+            if first and key in self:
+                found: T = self[key]
+                return found
             while len(self) >= MOST_KINDS:
                 del self[next(iter(self))]
             self[key] = value
+            return value
 
 
 class _FunctionCaches:

@@ -190,7 +190,6 @@ class JitFunction(_Function, Generic[P, R]):
                 if traced.refs is not None:
                     signatures += map(signature_of, traced.refs.contents())
                 entry = entry_for(Lowered(traced, call, signatures), self._options, self._compiled, key)
-                self._compiled.keep(key, entry)
             if config.debug_key_reuse:
                 closed = self._trace(call, list(map(aval_of, signatures))).jaxpr
                 return state.bottom.run_program(closed, leaves, lambda: entry.run(leaves))

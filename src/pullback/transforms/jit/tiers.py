@@ -32,20 +32,24 @@ MOST_EAGER = 1.0
 def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compiled | Tiered:
     """Return the cache entry for a lowered function: a compiled function, or one that runs eagerly at first.
 
-    With the option ``tiered``, calls may run eagerly while another thread compiles.
+    With the option ``tiered``, calls may run eagerly while another thread compiles. Of several threads that call the
+    function for the first time, the first one's entry is the entry of all, so that the function is compiled once.
 
     Args:
       lowered: the function.
       options: the options of ``jit``.
-      cache: the cache, in which the compiled function will replace the eager entry.
+      cache: the cache, to which the entry is added, and in which the compiled function will replace the eager entry.
       key: the key of the entry.
     """
     tier = options.tiered or config.tiered
     if tier == "off" or not (_may_be_eager(lowered, options) and (tier == "on" or _is_worth_it(lowered))):
-        return Compiled(lowered, options.compiler_options)
+        return cache.keep(key, Compiled(lowered, options.compiler_options))
     entry = Tiered(lowered, options, cache, key)
+    kept: Compiled | Tiered = cache.keep(key, entry, first=True)
+    if kept is not entry:
+        return kept
     if not background.submit(entry.job):
-        return Compiled(lowered, options.compiler_options)
+        return cache.keep(key, Compiled(lowered, options.compiler_options))
     if config.log_compiles:
         _log(lowered)
     return entry
