@@ -12,8 +12,8 @@ import pullback.numpy as pnp
 from pullback.control.solves import custom_root
 from pullback.core import dtypes, tree
 from pullback.core.arguments import is_listed
-from pullback.core.array import Array, ArrayLike, as_array
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.array import ArrayLike, as_array
+from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.trace import Tracer
 from pullback.core.waiting import waiting
 from pullback.numpy.promotion import known_int, quote
@@ -45,30 +45,31 @@ def solve_ivp(
 ) -> OdeResult:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)`` from an initial state, with steps whose errors are bounded.
 
-    Eagerly SciPy's methods run, with ``fun`` compiled. Under ``jit``, ``vmap`` and derivatives the steps are programs of
-    our own with the same tables and the same choice of steps. The derivative is that of the steps taken, with their
-    sizes fixed, in both modes and to any order: with respect to ``y0``, ``args``, arrays that ``fun`` closes over, both
-    ends of ``t_span``, and ``t_eval``.
+    Eagerly SciPy's methods run, with ``fun`` compiled. Under ``jit``, ``vmap`` and derivatives the steps are programs
+    of our own with the same tables and the same choice of steps. The derivative is that of the steps taken, with their
+    sizes fixed, in both modes and to any order: with respect to ``y0``, ``args``, arrays that ``fun`` closes over,
+    both ends of ``t_span``, and ``t_eval``.
 
     Args:
       fun: ``fun(t, y, *args)`` returns the derivative of the state, a vector like ``y``. It is traced.
       t_span: the first and the last time, two real numbers; the last may be the smaller one.
       y0: the initial state, a vector of n real or complex numbers.
       method: "RK23", "RK45" or "DOP853".
-      t_eval: the times of the results, sorted and within ``t_span``. By default those of all steps; in compiled functions
-        both ends, so that ``y[:, -1]`` is the last state.
+      t_eval: the times of the results, sorted and within ``t_span``. By default those of all steps; in compiled
+        functions both ends, so that ``y[:, -1]`` is the last state.
       dense_output: whether to return the polynomials of the steps, ``sol``.
-      events: a function or a list of functions ``event(t, y, *args)``, whose zeros are found. As in SciPy, a function may
-        have the attributes ``terminal``, True or the number of zeros that end the solution, and ``direction``.
+      events: a function or a list of functions ``event(t, y, *args)``, whose zeros are found. As in SciPy, a function
+        may have the attributes ``terminal``, True or the number of zeros that end the solution, and ``direction``.
       vectorized: accepted for compatibility.
       args: further arguments of ``fun``, ``events`` and ``jac``, trees of arrays in a tuple.
       first_step: the size of the first step; by default it is estimated.
       max_step: the largest size of a step.
-      rtol, atol: the error of a step is at most ``atol + rtol * abs(y)``, as a root mean square; ``atol`` may be a vector.
+      rtol, atol: the error of a step is at most ``atol + rtol * abs(y)``, as a root mean square; ``atol`` may be a
+        vector.
       jac, jac_sparsity, lband, uband, min_step: of methods that use a Jacobian.
       max_steps: the largest number of steps in a compiled function.
-      max_events: the largest number of zeros of each event in a compiled function, in which ``t_events`` are padded with
-        NaN.
+      max_events: the largest number of zeros of each event in a compiled function, in which ``t_events`` are padded
+        with NaN.
 
     Returns:
       An :class:`OdeResult`. In compiled functions states that are not reached are NaN.
@@ -76,8 +77,8 @@ def solve_ivp(
     Raises:
       ShapeError: ``y0`` or the result of ``fun`` is not a vector of n elements (a TypeError and a ValueError).
       DtypeError: ``t_span`` or ``t_eval`` are not real (a TypeError).
-      ArgumentError: an unknown method, a tolerance or limit that is not a positive number, or times that are not sorted or
-        outside of ``t_span`` (a TypeError and a ValueError).
+      ArgumentError: an unknown method, a tolerance or limit that is not a positive number, or times that are not sorted
+        or outside of ``t_span`` (a TypeError and a ValueError).
       UnsupportedArgumentError: an argument that this method does not use (a NotImplementedError).
 
     Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed., chapter II.
@@ -135,7 +136,7 @@ def _problem(
         raise ArgumentError(f"solve_ivp: fun must be a function, got {quote(fun)}")
     if not is_listed(method, METHODS):
         raise ArgumentError(f"solve_ivp: method must be one of {', '.join(METHODS)}, got {quote(method)}")
-    y = floats("solve_ivp", y0)
+    y = floats("solve_ivp", pnp.asarray(y0) if isinstance(y0, (list, tuple)) else y0)
     if len(y.shape) != 1 or not y.shape[0]:
         raise ShapeError(f"solve_ivp: y0 must be a vector of at least one element, got shape {y.shape}")
     begin, end, times = _times(t_span, t_eval, dtypes.to_real(y.dtype))
@@ -145,6 +146,7 @@ def _problem(
     leaves, outline = tree.flatten(tuple(args))
     leaves = [as_array(x) for x in leaves]
     watched = [] if events is None else [events] if callable(events) else list(events)
+    chosen = tuple(map(_event, watched))
 
     def with_args(function: Any) -> Any:
         return lambda t, y, *flat: function(t, y, *tree.unflatten(outline, flat))
@@ -159,7 +161,7 @@ def _problem(
         program, method, max(_positive("rtol", settings["rtol"], True), 100 * eps), _atol(settings["atol"], y.shape[0]),
         None if settings["first_step"] is None else _positive("first_step", settings["first_step"]),
         _positive("max_step", settings["max_step"]), _count("max_steps", settings["max_steps"]),
-        tuple(map(_event, watched)), _count("max_events", settings["max_events"]) if watched else 0, jac is not None,
+        chosen, _count("max_events", settings["max_events"]) if watched else 0, jac is not None,
     )  # fmt: skip
     return _Staged(problem), _Operands(y, begin, end, times, parameters)
 
@@ -256,9 +258,7 @@ def _solved(staged: _Staged, operands: _Operands, dense: bool, host: dict[str, A
         plan, counts = _host_plan(problem, fixed, kind, host)
     else:
         times = fixed.begin[None] if fixed.times is None else fixed.times
-        plan = compiled_plan(
-            problem, kind, problem.max_steps, fixed.y, fixed.begin, fixed.end, times, fixed.parameters
-        )
+        plan = compiled_plan(problem, kind, problem.max_steps, fixed.y, fixed.begin, fixed.end, times, fixed.parameters)
         counts = plan.calls, None, None
     return _result(problem, operands, plan, kind, dense, concrete, counts)
 
@@ -328,7 +328,8 @@ def _host_plan(problem: Problem, fixed: _Operands, kind: str, host: dict[str, An
         sign = 1 if float(fixed.end) >= float(fixed.begin) else -1
         stops = np.searchsorted(sign * found.t, sign * times)
         stops = np.where(sign * times <= sign * last, np.minimum(stops, count), -1)
-        states = found.sol(times).T if count and len(times) else np.broadcast_to(np.asarray(fixed.y), (len(times), len(fixed.y)))
+        still = np.broadcast_to(np.asarray(fixed.y), (len(times), len(fixed.y)))
+        states = found.sol(times).T if count and len(times) else still
         values = np.where((stops >= 0)[:, None], states, np.nan).astype(dtype)
     hits = list(found.t_events or []) if problem.events else []
     most = max([len(t) for t in hits], default=0)
@@ -396,7 +397,7 @@ def _events(
 
         def equation(t: Any, k: int = k, steps: Any = steps, there: Any = there, safe: Any = safe) -> Any:
             values = vmap(lambda t, y: system.event(k, t, y))(t, sol._within(steps, t))
-            return ops.where(there, values.astype(t.dtype), t - safe)
+            return ops.where(there, ops.convert_element_type(values, t.dtype), t - safe)
 
         def solve(_: Any, x: Any) -> Any:
             return x
@@ -428,13 +429,15 @@ def _last_time(problem: Problem, plan: Plan, sol: OdeSolution, t_events: list[An
 
 def _outputs(operands: _Operands, plan: Plan, sol: OdeSolution, last: Any, concrete: bool) -> tuple[Any, Any]:
     """Return the output times and the states then, (n, times)."""
-    sign = pnp.where(operands.end >= operands.begin, 1, -1).astype(last.dtype)
+    sign = pnp.where(operands.end >= operands.begin, 1, -1)
     if operands.times is not None:
         t = operands.times
         reached = sign * (t - last) <= 0
         if concrete:
             t = t[: int(pnp.sum(reached))]
-            return t, sol(t) if int(plan.count) else pnp.broadcast_to(operands.y[:, None], (operands.y.shape[0], t.shape[0]))
+            return t, sol(t) if int(plan.count) else pnp.broadcast_to(
+                operands.y[:, None], (operands.y.shape[0], t.shape[0])
+            )
         return t, ops.where(reached[None], sol(t), pnp.nan)
     if not concrete:
         state = ops.where(plan.status == EXHAUSTED, pnp.nan, sol(last))

@@ -30,9 +30,7 @@ def _compiled(program: ClosedJaxpr, rest: Any) -> dict[str, Callable[..., Any]]:
     return {
         "slope": jit(lambda t, y, p: system(p).slope(t, y)),
         "jacobian": jit(lambda t, y, p: system(p).jacobian(t, y)),
-        **{
-            f"event {k}": jit(lambda t, y, p, k=k: system(p).event(k, t, y)) for k in range(len(problem.events))
-        },
+        **{f"event {k}": jit(lambda t, y, p, k=k: system(p).event(k, t, y)) for k in range(len(problem.events))},
         "products": jit(lambda t, y, p, seeds: _products(system(p), t, y, seeds)),
     }
 

@@ -73,7 +73,7 @@ class Method(Protocol):
 
 def real(x: Any, like: Any) -> Any:
     """Convert a time to the precision of a vector."""
-    return x.astype(dtypes.to_real(like.dtype))
+    return ops.convert_element_type(x, dtypes.to_real(like.dtype))
 
 
 def rms(x: Any) -> Any:

@@ -13,6 +13,7 @@ from pullback.core.array import typeof
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.types import ShapedArray
+from pullback.primitives import elementwise as ops
 from pullback.transforms.autodiff.jacobian import jacfwd
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.dce import dce_closed_jaxpr
@@ -181,7 +182,7 @@ def _array(out: Any, what: str) -> Any:
 def _of_dtype(out: Any, dtype: Any, what: str) -> Any:
     if dtypes.is_complex(out.dtype) and not dtypes.is_complex(dtype):
         raise OperandError(f"solve_ivp: {what} returned complex numbers; pass a complex y0, such as y0 + 0j")
-    return out.astype(dtype)
+    return ops.convert_element_type(out, dtype)
 
 
 # Programs of solutions -----------------------------------------------------------------------------------------------

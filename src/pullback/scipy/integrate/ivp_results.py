@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import ShapeError
 from pullback.core.trace import Tracer
@@ -29,7 +30,7 @@ class OdeSolution:
     It is a pytree of arrays, so that compiled functions may take and return it. :func:`solve_ivp` makes it.
 
     Attributes:
-      ts: the times between the steps, a vector of one more than there are steps; beyond ``count`` steps all are the last.
+      ts: the times between the steps, a vector of one more than there are steps; beyond ``count`` all are the last.
       widths: the signed sizes of the steps.
       pieces: the coefficients of the polynomials, (steps, degree + 1, n), from the constant to the highest power of the
         time from 0 to 1 within each step.
@@ -65,10 +66,10 @@ class OdeSolution:
         Returns:
           An array of shape (n,), or (n, times).
         """
-        t = real_floats("OdeSolution", t, "the times").astype(self.ts.dtype)
+        t = ops.convert_element_type(real_floats("OdeSolution", t, "the times"), self.ts.dtype)
         if len(t.shape) > 1:
             raise ShapeError(f"OdeSolution: the times must be a number or a vector, got shape {t.shape}")
-        sign = pnp.where(self.ts[-1] >= self.ts[0], 1, -1).astype(t.dtype)
+        sign = pnp.where(self.ts[-1] >= self.ts[0], 1, -1)
         index = pnp.searchsorted(sign * self.ts, sign * t)
         return self._within(pnp.clip(index - 1, 0, pnp.maximum(self.count - 1, 0)), t).T
 
@@ -76,7 +77,7 @@ class OdeSolution:
         """Return the states at times, (times, n), by the polynomials of some steps."""
         width = self.widths[step]
         x = (t - self.ts[step]) / ops.where(ops.eq(width, 0), 1, width)
-        x = x[..., None].astype(self.pieces.real.dtype)
+        x = ops.convert_element_type(x[..., None], dtypes.to_real(self.pieces.dtype))
         pieces = self.pieces[step]
         value = pieces[..., -1, :]
         for i in range(self.pieces.shape[1] - 2, -1, -1):
@@ -95,8 +96,8 @@ class OdeResult(NamedTuple):
       y_events: for each event the states at these times, (times, n), or None.
       nfev: how often the right-hand side was evaluated.
       njev, nlu: how often its Jacobian was evaluated and factorised; None in compiled functions.
-      status: 0 if the end was reached, 1 after a terminal event, -1 if steps became too small, -2 if there would be more
-        than ``max_steps``.
+      status: 0 if the end was reached, 1 after a terminal event, -1 if steps became too small, -2 if there would be
+        more than ``max_steps``.
 
     >>> from pullback.scipy.integrate import solve_ivp
     >>> found = solve_ivp(lambda t, y: -y, (0.0, 2.0), [1.0], t_eval=[0.0, 1.0, 2.0])

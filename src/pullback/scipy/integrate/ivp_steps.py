@@ -100,20 +100,21 @@ def first_step(problem: Problem, system: System, method: Method, t: Any, y: Any,
         return pnp.minimum(np.asarray(problem.first_step, t.dtype), length)
     if problem.has_mass:  # the slope is not known
         return pnp.minimum(1e-6 * length, problem.max_step)
-    sign = pnp.where(end >= t, 1, -1).astype(t.dtype)
+    sign = ops.convert_element_type(pnp.where(end >= t, 1, -1), t.dtype)
     scale = problem.tolerance(abs(y))
     slope = system.slope(t, y)
     size, steepness = rms(y / scale), rms(slope / scale)
     vague = (size < 1e-5) | (steepness < 1e-5)
-    guess = ops.where(vague, 1e-6, 0.01 * size / ops.where(vague, 1, steepness)).astype(t.dtype)
-    guess = pnp.minimum(guess, length)
+    guess = ops.where(vague, 1e-6, 0.01 * size / ops.where(vague, 1, steepness))
+    guess = pnp.minimum(ops.convert_element_type(guess, t.dtype), length)
     later = system.slope(t + guess * sign, y + real(guess * sign, y) * slope)
     bend = rms((later - slope) / scale) / real(ops.where(guess > 0, guess, 1), y)
     largest = pnp.maximum(steepness, bend)
     flat = largest <= 1e-15
     power = (0.01 / ops.where(flat, 1, largest)) ** (1 / (method.estimate + 1))
-    better = ops.where(flat, pnp.maximum(1e-6, real(guess, y) * 1e-3), power).astype(t.dtype)
-    found = pnp.minimum(pnp.minimum(100 * guess, better), pnp.minimum(length, problem.max_step))
+    better = ops.where(flat, pnp.maximum(1e-6, real(guess, y) * 1e-3), power)
+    found = pnp.minimum(100 * guess, ops.convert_element_type(better, t.dtype))
+    found = pnp.minimum(found, pnp.minimum(length, problem.max_step))
     return ops.where(found > 0, found, length * 1e-6)
 
 
@@ -135,7 +136,7 @@ def planned(problem: Problem, settings: Any, y: Any, begin: Any, end: Any, times
     kind, room = settings
     system = System(problem, parameters)
     method = method_of(system)
-    sign = pnp.where(end >= begin, 1, -1).astype(begin.dtype)
+    sign = ops.convert_element_type(pnp.where(end >= begin, 1, -1), begin.dtype)
     walk = _first(problem, system, method, y, begin, end, room, kind == "pieces")
 
     def step(walk: Walk) -> Walk:
@@ -178,7 +179,7 @@ def _first(
     count, most = len(problem.events), problem.max_events
     zero = pnp.zeros((), np.int32)
     pieces = pnp.zeros((room, method.degree + 1, *y.shape), y.dtype) if record else None
-    signs = [system.event(k, begin, y).astype(begin.dtype) for k in range(count)]
+    signs = [ops.convert_element_type(system.event(k, begin, y), begin.dtype) for k in range(count)]
     return Walk(
         begin, y, h, pnp.zeros((), bool), memory, trail, begin, begin * 0, pnp.zeros(room, begin.dtype),
         pnp.zeros(room, np.int32), zero, pnp.where(ops.eq(begin, end), FINISHED, RUNNING), zero + 2,
@@ -210,7 +211,7 @@ def _tried(problem: Problem, system: System, method: Method, walk: Walk, sign: A
     new = walk._replace(
         t=ops.where(fine, target, walk.t),
         y=ops.where(fine, found.step.y, walk.y),
-        h=(abs(size) * factor).astype(walk.h.dtype),
+        h=ops.convert_element_type(abs(size) * factor, walk.h.dtype),
         rejected=~fine,
         memory=selected(fine, found.step.memory, walk.memory),
         trail=selected(fine, found.step.trail, walk.trail),
@@ -229,12 +230,13 @@ def _tried(problem: Problem, system: System, method: Method, walk: Walk, sign: A
 def _with_events(problem: Problem, system: System, method: Method, walk: Walk, fine: Any) -> Walk:
     """Find the zeros of events within the last step, and end the solution at the first that is terminal."""
     piece = method.polynomial(walk.trail)
-    signs = pnp.stack(
-        [system.event(k, walk.t, walk.y).astype(walk.t.dtype) for k in range(len(problem.events))]
-    )
+    values = [system.event(k, walk.t, walk.y) for k in range(len(problem.events))]
+    signs = ops.convert_element_type(pnp.stack(values), walk.t.dtype)
     rising, falling = (walk.signs <= 0) & (signs >= 0), (walk.signs >= 0) & (signs <= 0)
     directions = np.array([e.direction for e in problem.events])
-    crossed = fine & ((rising & (directions > 0)) | (falling & (directions < 0)) | ((rising | falling) & (directions == 0)))
+    crossed = fine & (
+        (rising & (directions > 0)) | (falling & (directions < 0)) | ((rising | falling) & (directions == 0))
+    )
     parts = pnp.stack([
         cond(crossed[k], lambda k=k: _root(system, k, walk, piece), lambda: walk.t * 0)
         for k in range(len(problem.events))
@@ -273,7 +275,7 @@ def _root(system: System, k: int, walk: Walk, piece: Any) -> Any:
         return (ops.where(left, middle, low), ops.where(left, high, middle)), None
 
     start = walk.signs[k]
-    last = system.event(k, walk.t, walk.y).astype(walk.t.dtype)
+    last = ops.convert_element_type(system.event(k, walk.t, walk.y), walk.t.dtype)
     zero = walk.t * 0
     (low, high), _ = scan(halved, (zero, zero + 1), None, length=BISECTIONS)
     return ops.where(ops.eq(last, 0), 1, 0.5 * (low + high))

@@ -12,10 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.control.scan import scan
 from pullback.core.interrupts import imported
 from pullback.primitives import elementwise as ops
 from pullback.scipy.integrate.ivp_methods import GROW, SAFETY, SHRINK, Attempt, Step, finite, real, rms, weighted
 from pullback.scipy.integrate.ivp_problems import System
+
+
+LARGEST = 6
+"""Methods with more stages than this compute them in a loop, which compiles several times faster."""
 
 
 class Table(NamedTuple):
@@ -83,6 +88,8 @@ class RungeKutta:
 
     def step(self, t: Any, y: Any, h: Any, memory: Any, note: Any = None) -> Step:
         table, size = self.table, real(h, y)
+        if len(table.last) > LARGEST:
+            return self._in_loop(t, y, h, memory)
         slopes = [memory]
         for weights, node in zip(table.stages[1:], table.nodes[1:], strict=True):
             change = weighted(weights[: len(slopes)], slopes) * size
@@ -90,6 +97,25 @@ class RungeKutta:
         after = y + size * weighted(table.last, slopes)
         slopes.append(self.system.slope(t + h, after))
         return Step(after, slopes[-1], (t, size, y, after, pnp.stack(slopes)))
+
+    def _in_loop(self, t: Any, y: Any, h: Any, slope: Any) -> Step:
+        """Make a step by a loop over the stages, whose program is small."""
+        count, size = len(self.table.last), real(h, y)
+        weights = np.zeros((count, count + 1))
+        weights[:-1, :count] = self.table.stages[1:]
+        weights[-1, :count] = self.table.last
+        nodes = np.append(self.table.nodes[1:], 1.0)
+
+        def stage(carry: Any, x: Any) -> tuple[Any, None]:
+            known, _ = carry
+            i, row, node = x
+            after = y + size * pnp.matmul(row, known)
+            return (known.at[i].set(self.system.slope(t + h * node, after)), after), None
+
+        known = pnp.zeros((count + 1, *y.shape), y.dtype).at[0].set(slope)
+        rows = np.arange(1, count + 1), weights.astype(y.dtype), nodes.astype(t.dtype)
+        (known, after), _ = scan(stage, (known, y), tuple(map(pnp.asarray, rows)))
+        return Step(after, known[-1], (t, size, y, after, known))
 
     def attempt(self, t: Any, y: Any, h: Any, memory: Any) -> Attempt:
         made = self.step(t, y, h, memory)
@@ -102,7 +128,7 @@ class RungeKutta:
             fine, coarse = map(rms, estimates)
             whole = ops.sqrt(fine * fine + 0.01 * coarse * coarse)
             error = error * (fine / ops.where(whole > 0, whole, 1))
-        error = finite(error).astype(h.dtype)
+        error = ops.convert_element_type(finite(error), h.dtype)
         accepted = error < 1
         factor = SAFETY * ops.where(error > 0, error, 1e-30) ** (-1 / (self.estimate + 1))
         factor = ops.where(accepted, pnp.minimum(GROW, factor), pnp.maximum(SHRINK, factor))
@@ -114,7 +140,7 @@ class RungeKutta:
             rows = [weighted(column, slopes) * size for column in self.table.dense.T]
             return pnp.stack([y, *rows])
         known = [slopes[i] for i in range(slopes.shape[0])]
-        step = size.astype(t.dtype)
+        step = ops.convert_element_type(size, t.dtype)
         for weights, node in zip(self.table.more_stages, self.table.more_nodes, strict=True):
             change = weighted(weights[: len(known)], known) * size
             known.append(self.system.slope(t + step * float(node), y + change))
