@@ -299,10 +299,10 @@ def _dense(interpolants: Sequence[Any], degree: int, time: Any, dtype: Any) -> O
 def _scipy(problem: Problem, operands: _Operands, dense: bool, host: dict[str, Any]) -> Any:
     more = dict(host)
     sparsity = more.pop("jac_sparsity", None)
-    values = [np.asarray(x) for x in (operands.y, operands.begin, operands.end)]
+    y, begin, end = (np.asarray(x) for x in (operands.y, operands.begin, operands.end))
     times = None if operands.times is None else np.asarray(operands.times)
     jacobian = "lband" not in more and "uband" not in more
-    return ivp_host.solution(problem, *values, times, operands.parameters, dense, sparsity, jacobian, more)
+    return ivp_host.solution(problem, y, begin, end, times, operands.parameters, dense, sparsity, jacobian, more)
 
 
 def _host_plan(problem: Problem, fixed: _Operands, kind: str, host: dict[str, Any]) -> tuple[Plan, Any]:
@@ -356,12 +356,15 @@ def _result(
 ) -> OdeResult:
     """Return the result of a plan, with derivatives."""
     y, begin, end = operands.y, operands.begin, operands.end
+    nfev, njev, nlu = counts
     times = begin[None] if operands.times is None else operands.times
     values = with_derivative(problem, kind, plan, (y, begin, end, times), list(operands.parameters))
     if kind == "states":
-        return OdeResult(times, values.T, None, None, None, *counts, plan.status)
+        return OdeResult(times, values.T, None, None, None, nfev, njev, nlu, plan.status)
     if kind == "end":
-        return OdeResult(pnp.stack([begin, end]), pnp.stack([y, values[0]]).T, None, None, None, *counts, plan.status)
+        return OdeResult(
+            pnp.stack([begin, end]), pnp.stack([y, values[0]]).T, None, None, None, nfev, njev, nlu, plan.status
+        )
     sizes, count = plan.sizes, plan.count
     if concrete:
         steps = int(count)
@@ -377,7 +380,7 @@ def _result(
     t, states = _outputs(operands, plan, sol, last, concrete)
     return OdeResult(
         t, states, sol if dense else None, t_events if problem.events else None,
-        y_events if problem.events else None, *counts, plan.status,
+        y_events if problem.events else None, nfev, njev, nlu, plan.status,
     )  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from pullback.primitives import elementwise as ops
 from pullback.scipy.integrate.ivp_methods import GROW, SAFETY, SHRINK, Attempt, Step, finite, real, rms, weighted
 from pullback.scipy.integrate.ivp_problems import System
 
-
 LARGEST = 6
 """Methods with more stages than this compute them in a loop, which compiles several times faster."""
 
