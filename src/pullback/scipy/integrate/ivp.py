@@ -13,7 +13,7 @@ from pullback.control.solves import custom_root
 from pullback.core import dtypes, tree
 from pullback.core.arguments import is_listed
 from pullback.core.array import ArrayLike, as_array
-from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.trace import Tracer
 from pullback.core.waiting import waiting
 from pullback.numpy.promotion import known_int, quote
@@ -29,9 +29,10 @@ from pullback.transforms.autodiff.vmap import vmap
 
 __all__ = ["OdeResult", "OdeSolution", "solve_ivp"]
 
-METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
-_COMPILED = ("RK23", "RK45", "DOP853")
-_REPEATED = ("RK23", "RK45", "DOP853")
+METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA", "Rodas5P")
+_COMPILED = ("RK23", "RK45", "DOP853", "Radau", "BDF", "Rodas5P")
+_IMPLICIT = ("Radau", "BDF", "Rodas5P")
+_REPEATED = ("RK23", "RK45", "DOP853", "Radau")
 """The methods whose steps on the host are those that a derivative repeats; the others select their own."""
 
 
@@ -40,8 +41,8 @@ def solve_ivp(
     fun: Callable[..., Any], t_span: Any, y0: ArrayLike, method: str = "RK45", t_eval: ArrayLike | None = None,
     dense_output: bool = False, events: Any = None, vectorized: bool = False, args: Any = None, *,
     first_step: float | None = None, max_step: float = math.inf, rtol: float = 1e-3, atol: Any = 1e-6,
-    jac: Any = None, jac_sparsity: Any = None, lband: int | None = None, uband: int | None = None,
-    min_step: float = 0.0, max_steps: int = 4096, max_events: int = 16,
+    jac: Any = None, mass_matrix: Any = None, jac_sparsity: Any = None, lband: int | None = None,
+    uband: int | None = None, min_step: float = 0.0, max_steps: int = 4096, max_events: int = 16,
 ) -> OdeResult:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)`` from an initial state, with steps whose errors are bounded.
 
@@ -54,7 +55,8 @@ def solve_ivp(
       fun: ``fun(t, y, *args)`` returns the derivative of the state, a vector like ``y``. It is traced.
       t_span: the first and the last time, two real numbers; the last may be the smaller one.
       y0: the initial state, a vector of n real or complex numbers.
-      method: "RK23", "RK45" or "DOP853".
+      method: "RK23", "RK45" or "DOP853", explicit; for stiff equations "Radau" or "BDF", or "Rodas5P", a Rosenbrock
+        method that only this library has; "LSODA", without derivatives and for concrete arguments.
       t_eval: the times of the results, sorted and within ``t_span``. By default those of all steps; in compiled
         functions both ends, so that ``y[:, -1]`` is the last state.
       dense_output: whether to return the polynomials of the steps, ``sol``.
@@ -66,7 +68,12 @@ def solve_ivp(
       max_step: the largest size of a step.
       rtol, atol: the error of a step is at most ``atol + rtol * abs(y)``, as a root mean square; ``atol`` may be a
         vector.
-      jac, jac_sparsity, lband, uband, min_step: of methods that use a Jacobian.
+      jac: the Jacobian ``jac(t, y, *args)`` or a matrix, for methods that use one; by default forward mode finds it.
+      mass_matrix: a matrix M, for equations ``M dy/dt = fun(t, y)``. It may be singular: then some equations are
+        algebraic, of index 1, and ``y0`` must satisfy them. For "Radau", "BDF" and "Rodas5P".
+      jac_sparsity: a matrix, sparse or dense, that is zero where the Jacobian always is. For "Radau" and "BDF" with
+        concrete arguments, which then factorise sparse matrices; compiled functions use dense ones.
+      lband, uband, min_step: SciPy's options of "LSODA".
       max_steps: the largest number of steps in a compiled function.
       max_events: the largest number of zeros of each event in a compiled function, in which ``t_events`` are padded
         with NaN.
@@ -81,7 +88,8 @@ def solve_ivp(
         or outside of ``t_span`` (a TypeError and a ValueError).
       UnsupportedArgumentError: an argument that this method does not use (a NotImplementedError).
 
-    Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed., chapter II.
+    Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed., chapter II;
+    E. Hairer and G. Wanner, volume II, sections IV.7 and IV.8; L. F. Shampine and M. W. Reichelt 1997; Steinebach 2023.
 
     >>> from pullback import grad, jit
     >>> from pullback.scipy.integrate import solve_ivp
@@ -93,7 +101,7 @@ def solve_ivp(
     problem_of, operands = _problem(
         fun, t_span, y0, method, t_eval, events, args,
         {"first_step": first_step, "max_step": max_step, "rtol": rtol, "atol": atol, "max_steps": max_steps,
-         "max_events": max_events, "jac": jac},
+         "max_events": max_events, "jac": jac, "mass": mass_matrix},
     )  # fmt: skip
     host = _host_options(problem_of.problem.method, jac_sparsity, lband, uband, min_step)
     with waiting("solve_ivp"):
@@ -151,9 +159,16 @@ def _problem(
     def with_args(function: Any) -> Any:
         return lambda t, y, *flat: function(t, y, *tree.unflatten(outline, flat))
 
-    jac = settings.pop("jac")
+    jac, mass = settings["jac"], settings["mass"]
+    for name, value in (("jac", jac), ("mass_matrix", mass)):
+        if value is not None and method not in (_IMPLICIT if name == "mass_matrix" else (*_IMPLICIT, "LSODA")):
+            raise UnsupportedArgumentError(
+                f"solve_ivp: the method {method} has no option {name}; use one of {', '.join(_IMPLICIT)}"
+            )
+    if method in _IMPLICIT and dtypes.is_complex(y.dtype):
+        raise DtypeError(f"solve_ivp: {method} takes a real y0, got {y.dtype}; pass real and imaginary parts")
     functions = Functions(
-        with_args(fun), [with_args(e) for e in watched], with_args(jac) if callable(jac) else jac, None
+        with_args(fun), [with_args(e) for e in watched], with_args(jac) if callable(jac) else jac, mass
     )
     program, parameters = staged(functions, begin, y, leaves)
     eps = float(np.finfo(y.dtype).eps)
@@ -162,6 +177,7 @@ def _problem(
         None if settings["first_step"] is None else _positive("first_step", settings["first_step"]),
         _positive("max_step", settings["max_step"]), _count("max_steps", settings["max_steps"]),
         chosen, _count("max_events", settings["max_events"]) if watched else 0, jac is not None,
+        mass is not None,
     )  # fmt: skip
     return _Staged(problem), _Operands(y, begin, end, times, parameters)
 
@@ -243,7 +259,8 @@ def _host_options(method: str, jac_sparsity: Any, lband: Any, uband: Any, min_st
 
 def _solved(staged: _Staged, operands: _Operands, dense: bool, host: dict[str, Any]) -> OdeResult:
     problem = staged.problem
-    if not any(isinstance(x, Tracer) for x in operands.every):
+    own = problem.has_mass or problem.method == "Rodas5P"
+    if not own and not any(isinstance(x, Tracer) for x in operands.every):
         return _on_host(problem, operands, dense, host)
     if problem.method not in _COMPILED:
         raise UnsupportedArgumentError(
@@ -254,11 +271,21 @@ def _solved(staged: _Staged, operands: _Operands, dense: bool, host: dict[str, A
     concrete = not any(isinstance(x, Tracer) for x in fixed.every)
     record = dense or bool(problem.events) or (concrete and operands.times is None)
     kind = "pieces" if record else "end" if operands.times is None else "states"
-    if concrete and problem.method in _REPEATED:
+    if host and not (concrete and problem.method == "Radau" and not own):
+        raise UnsupportedArgumentError(
+            f"solve_ivp: {', '.join(host)} is for concrete arguments; compiled functions and mass matrices use dense "
+            f"Jacobians"
+        )
+    if concrete and problem.method in _REPEATED and not own:
         plan, counts = _host_plan(problem, fixed, kind, host)
     else:
         times = fixed.begin[None] if fixed.times is None else fixed.times
-        plan = compiled_plan(problem, kind, problem.max_steps, fixed.y, fixed.begin, fixed.end, times, fixed.parameters)
+        inner = fixed.y, fixed.begin, fixed.end, times, fixed.parameters
+        plan = compiled_plan(problem, kind, problem.max_steps, *inner)
+        room = problem.max_steps
+        while concrete and int(plan.status) == EXHAUSTED:  # eagerly there is room for all steps
+            room *= 4
+            plan = compiled_plan(problem, kind, room, *inner)
         counts = plan.calls, None, None
     return _result(problem, operands, plan, kind, dense, concrete, counts)
 

@@ -12,7 +12,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 """The next step is SAFETY times the estimated largest acceptable one, and SHRINK to GROW times the last one."""
 
 
-class Step(NamedTuple):
+class Made(NamedTuple):
     """A step that was made.
 
     Attributes:
@@ -39,7 +39,7 @@ class Attempt(NamedTuple):
 
     accepted: Any
     factor: Any
-    step: Step
+    step: Made
     note: Any
     calls: Any
 
@@ -61,7 +61,7 @@ class Method(Protocol):
     def attempt(self, t: Any, y: Any, h: Any, memory: Any) -> Attempt:
         """Try a step; its derivative is never taken."""
 
-    def step(self, t: Any, y: Any, h: Any, memory: Any, note: Any) -> Step:
+    def step(self, t: Any, y: Any, h: Any, memory: Any, note: Any) -> Made:
         """Make a step that was accepted, so that it can be differentiated."""
 
     def polynomial(self, trail: Any) -> Any:

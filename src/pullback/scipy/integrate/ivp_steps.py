@@ -15,6 +15,8 @@ from pullback.control.conditional import cond
 from pullback.control.loops import while_loop
 from pullback.control.scan import scan
 from pullback.primitives import elementwise as ops
+from pullback.scipy.integrate.backward_differences import Bdf
+from pullback.scipy.integrate.implicit import Radau, Rodas
 from pullback.scipy.integrate.ivp_methods import Method, at, real, rms, selected
 from pullback.scipy.integrate.ivp_problems import Problem, System
 from pullback.scipy.integrate.runge_kutta import RungeKutta
@@ -26,7 +28,8 @@ BISECTIONS = 64
 
 def method_of(system: System) -> Method:
     """Return the method of a problem."""
-    return RungeKutta(system)
+    classes = {"Radau": Radau, "BDF": Bdf, "Rodas5P": Rodas}
+    return classes.get(system.problem.method, RungeKutta)(system)
 
 
 class Plan(NamedTuple):
@@ -55,7 +58,7 @@ class Plan(NamedTuple):
     event_steps: Any
 
 
-class Walk(NamedTuple):
+class Progress(NamedTuple):
     """The state of a solution in progress.
 
     Attributes:
@@ -139,15 +142,15 @@ def planned(problem: Problem, settings: Any, y: Any, begin: Any, end: Any, times
     sign = ops.convert_element_type(pnp.where(end >= begin, 1, -1), begin.dtype)
     walk = _first(problem, system, method, y, begin, end, room, kind == "pieces")
 
-    def step(walk: Walk) -> Walk:
+    def step(walk: Progress) -> Progress:
         return _tried(problem, system, method, walk, sign, end)
 
-    def going(walk: Walk) -> Any:
+    def going(walk: Progress) -> Any:
         return walk.status == RUNNING
 
     if kind == "states":
 
-        def to(walk: Walk, time: Any) -> tuple[Walk, Any]:
+        def to(walk: Progress, time: Any) -> tuple[Progress, Any]:
             walk = while_loop(lambda w: going(w) & (sign * (time - w.t) > 0), step, walk)
             reached = sign * (time - walk.t) <= 0
             x = _part(walk.begin, walk.width, time, y)
@@ -173,14 +176,14 @@ def _part(begin: Any, width: Any, time: Any, like: Any) -> Any:
 
 def _first(
     problem: Problem, system: System, method: Method, y: Any, begin: Any, end: Any, room: int, record: bool
-) -> Walk:
+) -> Progress:
     h = first_step(problem, system, method, begin, y, end)
     memory, trail = method.start(begin, y, ops.where(end >= begin, h, -h))
     count, most = len(problem.events), problem.max_events
     zero = pnp.zeros((), np.int32)
     pieces = pnp.zeros((room, method.degree + 1, *y.shape), y.dtype) if record else None
     signs = [ops.convert_element_type(system.event(k, begin, y), begin.dtype) for k in range(count)]
-    return Walk(
+    return Progress(
         begin, y, h, pnp.zeros((), bool), memory, trail, begin, begin * 0, pnp.zeros(room, begin.dtype),
         pnp.zeros(room, np.int32), zero, pnp.where(ops.eq(begin, end), FINISHED, RUNNING), zero + 2,
         pieces, pnp.stack(signs) if signs else pnp.zeros(0, begin.dtype),
@@ -188,7 +191,7 @@ def _first(
     )  # fmt: skip
 
 
-def _tried(problem: Problem, system: System, method: Method, walk: Walk, sign: Any, end: Any) -> Walk:
+def _tried(problem: Problem, system: System, method: Method, walk: Progress, sign: Any, end: Any) -> Progress:
     """Try a step, and return the state after it, or with a smaller size for the next attempt."""
     least = 10 * abs(pnp.nextafter(walk.t, sign * np.inf) - walk.t)
     h = ops.where(walk.rejected, walk.h, pnp.clip(walk.h, least, problem.max_step))
@@ -227,7 +230,7 @@ def _tried(problem: Problem, system: System, method: Method, walk: Walk, sign: A
     return _with_events(problem, system, method, new, fine) if problem.events else new
 
 
-def _with_events(problem: Problem, system: System, method: Method, walk: Walk, fine: Any) -> Walk:
+def _with_events(problem: Problem, system: System, method: Method, walk: Progress, fine: Any) -> Progress:
     """Find the zeros of events within the last step, and end the solution at the first that is terminal."""
     piece = method.polynomial(walk.trail)
     values = [system.event(k, walk.t, walk.y) for k in range(len(problem.events))]
@@ -262,7 +265,7 @@ def _with_events(problem: Problem, system: System, method: Method, walk: Walk, f
     )
 
 
-def _root(system: System, k: int, walk: Walk, piece: Any) -> Any:
+def _root(system: System, k: int, walk: Progress, piece: Any) -> Any:
     """Return the part of the last step, from 0 to 1, at which an event has a zero, by bisection."""
 
     def halved(bounds: tuple[Any, Any], _: Any) -> tuple[tuple[Any, Any], None]:
@@ -285,7 +288,7 @@ def _root(system: System, k: int, walk: Walk, piece: Any) -> Any:
 
 
 class Repeat(NamedTuple):
-    """The state of a repeated solution: the number of steps, and as in :class:`Walk`."""
+    """The state of a repeated solution: the number of steps, and as in :class:`Progress`."""
 
     count: Any
     t: Any

@@ -15,7 +15,7 @@ import pullback.numpy as pnp
 from pullback.control.scan import scan
 from pullback.core.interrupts import imported
 from pullback.primitives import elementwise as ops
-from pullback.scipy.integrate.ivp_methods import GROW, SAFETY, SHRINK, Attempt, Step, finite, real, rms, weighted
+from pullback.scipy.integrate.ivp_methods import GROW, SAFETY, SHRINK, Attempt, Made, finite, real, rms, weighted
 from pullback.scipy.integrate.ivp_problems import System
 
 LARGEST = 6
@@ -85,7 +85,7 @@ class RungeKutta:
         count = len(self.table.last) + 1
         return slope, (t, real(t, y) * 0, y, y, pnp.zeros((count, *y.shape), y.dtype))
 
-    def step(self, t: Any, y: Any, h: Any, memory: Any, note: Any = None) -> Step:
+    def step(self, t: Any, y: Any, h: Any, memory: Any, note: Any = None) -> Made:
         table, size = self.table, real(h, y)
         if len(table.last) > LARGEST:
             return self._in_loop(t, y, h, memory)
@@ -95,9 +95,9 @@ class RungeKutta:
             slopes.append(self.system.slope(t + h * float(node), y + change))
         after = y + size * weighted(table.last, slopes)
         slopes.append(self.system.slope(t + h, after))
-        return Step(after, slopes[-1], (t, size, y, after, pnp.stack(slopes)))
+        return Made(after, slopes[-1], (t, size, y, after, pnp.stack(slopes)))
 
-    def _in_loop(self, t: Any, y: Any, h: Any, slope: Any) -> Step:
+    def _in_loop(self, t: Any, y: Any, h: Any, slope: Any) -> Made:
         """Make a step by a loop over the stages, whose program is small."""
         count, size = len(self.table.last), real(h, y)
         weights = np.zeros((count, count + 1))
@@ -114,7 +114,7 @@ class RungeKutta:
         known = pnp.zeros((count + 1, *y.shape), y.dtype).at[0].set(slope)
         rows = np.arange(1, count + 1), weights.astype(y.dtype), nodes.astype(t.dtype)
         (known, after), _ = scan(stage, (known, y), tuple(map(pnp.asarray, rows)))
-        return Step(after, known[-1], (t, size, y, after, known))
+        return Made(after, known[-1], (t, size, y, after, known))
 
     def attempt(self, t: Any, y: Any, h: Any, memory: Any) -> Attempt:
         made = self.step(t, y, h, memory)
