@@ -153,8 +153,8 @@ class Bdf:
         differences = self._resampled(differences, note, real(h / before, y))
         guess, slope, weight = self._predicted(differences, note, h, y)
         eps = float(np.finfo(y.dtype).eps)
-        fixed = [stop_gradient(x) for x in (t + h, guess, slope, weight)]
-        d = self._solved(*fixed, 100 * eps / max(self.problem.rtol, eps), 12).x
+        time, *known = (stop_gradient(x) for x in (t + h, guess, slope, weight))
+        d = self._solved(time, known[0], known[1], known[2], 100 * eps / max(self.problem.rtol, eps), 12).x
 
         def equation(d: Any) -> Any:
             return self._residual(t + h, guess, slope, weight, self.system.mass(t + h, guess), d)

@@ -200,9 +200,9 @@ class Radau:
 
     def step(self, t: Any, y: Any, h: Any, memory: Any, note: Any) -> Made:
         eps = float(np.finfo(y.dtype).eps)
-        fixed = [stop_gradient(x) for x in (t, y, h)]
+        time, state, width = (stop_gradient(x) for x in (t, y, h))
         start = tuple(stop_gradient(x) for x in memory)
-        z = self._solved(*fixed, start, 100 * eps / max(self.problem.rtol, eps), 12)[0].x
+        z = self._solved(time, state, width, start, 100 * eps / max(self.problem.rtol, eps), 12)[0].x
         size = real(h, y)
 
         def equation(flat: Any) -> Any:

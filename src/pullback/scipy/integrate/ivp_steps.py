@@ -6,6 +6,7 @@ second, :func:`repeated`, makes the steps of a plan with their sizes fixed, so t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ BISECTIONS = 64
 
 def method_of(system: System) -> Method:
     """Return the method of a problem."""
-    classes = {"Radau": Radau, "BDF": Bdf, "Rodas5P": Rodas}
+    classes: dict[str, Callable[[System], Method]] = {"Radau": Radau, "BDF": Bdf, "Rodas5P": Rodas}
     return classes.get(system.problem.method, RungeKutta)(system)
 
 
