@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback import random
 from pullback.core import dtypes
 from pullback.core.arguments import is_listed
 from pullback.core.array import Array, ArrayLike, KeyArray, as_array
@@ -16,6 +15,7 @@ from pullback.core.errors import ArgumentError, UnsupportedArgumentError
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import operand, size_of
 from pullback.primitives import elementwise as ops
+from pullback.random import keys
 from pullback.random.arguments import float_dtype
 from pullback.scipy.arguments import known
 from pullback.scipy.stats.qmc import sequences
@@ -32,7 +32,7 @@ def key_of(name: str, rng: Any, seed: Any) -> Any:
     if given is None:
         return None
     if isinstance(given, (int, np.integer)):
-        return random.key(int(given))
+        return keys.key(int(given))
     if isinstance(given, (np.random.Generator, np.random.RandomState)):
         raise UnsupportedArgumentError(
             f"{name}: rng must be a key or an int, got NumPy's {type(given).__name__}; pass random.key(seed)"
@@ -304,7 +304,7 @@ class LatinHypercube(QMCEngine):
         self.scramble, self.strength, self._by = bool(scramble), strength, self._wanted_key("a random order")
 
     def _random(self, n: int) -> Array:
-        key = random.fold_in(self._by, self.num_generated)
+        key = keys.fold_in(self._by, self.num_generated)
         return sequences.latin_hypercube(key, n, self.d, scramble=self.scramble, strength=self.strength)
 
 
@@ -340,7 +340,7 @@ class PoissonDisk(QMCEngine):
         u_bounds: ArrayLike | None = None, seed: KeyArray | int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(d, optimization=optimization, rng=rng, seed=seed)
-        words = known(random.key_data(self._wanted_key("a random order")))
+        words = known(keys.key_data(self._wanted_key("a random order")))
         if words is None:
             raise UnsupportedArgumentError("PoissonDisk: the key must be concrete, but it is traced")
         if not is_listed(hypersphere, ("volume", "surface")):

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback import random
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, KeyArray, as_array
@@ -24,6 +23,9 @@ from pullback.numpy.promotion import size_of
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.random.arguments import float_dtype
+from pullback.random.continuous import bits as random_bits
+from pullback.random.continuous import uniform
+from pullback.random.keys import split
 from pullback.scipy.arguments import on_host
 
 __all__ = ["halton", "latin_hypercube", "sobol"]
@@ -90,17 +92,17 @@ def scrambled(key: KeyArray, d: int, bits: int) -> tuple[Array, Array]:
             f"sobol: {bits} bits are scrambled as 64-bit integers, which are disabled; pass bits=32 or fewer, or set "
             "enable_x64"
         )
-    for_rows, for_shift = random.split(key)
+    for_rows, for_shift = split(key)
     positions = np.arange(bits, dtype=kind)
     one = np.ones(bits, kind) << positions
     everything = np.array(2**bits - 1, kind)
     above = everything & ~(one | (one - kind.type(1)))
-    rows = (random.bits(for_rows, (d, bits), kind) & as_array(above)) | as_array(one)
+    rows = (random_bits(for_rows, (d, bits), kind) & as_array(above)) | as_array(one)
     numbers = as_array(np.array(directions(d, bits)))
     chosen = ops.and_p.bind(shapes.expand_dims(numbers, (2,)), shapes.expand_dims(rows, (1,)))
     parity = ops.population_count_p.bind(chosen) & kind.type(1)
     out = pnp.sum(ops.shift_left_p.bind(parity, as_array(positions)), -1, dtype=kind)
-    return out, random.bits(for_shift, (d,), kind) & as_array(everything)
+    return out, random_bits(for_shift, (d,), kind) & as_array(everything)
 
 
 def digits(numbers: Any, shift: Any, start: int, count: int) -> Any:
@@ -172,8 +174,7 @@ def sobol(key: KeyArray | None, n: int, d: int, *, start: int = 0, bits: int = 3
     Source: Sobol (1967), with the direction numbers of Joe and Kuo (2008), scrambled by a random matrix and a random
     shift of the digits (Matoušek, 1998). Points without a key are those of ``scipy.stats.qmc.Sobol``, bit for bit.
 
-    >>> from pullback import random
-    >>> from pullback.scipy.stats import qmc
+    >>>     >>> from pullback.scipy.stats import qmc
     >>> print(qmc.sobol(random.key(0), 2, 3).shape, qmc.sobol(None, 3, 1)[:, 0])
     (2, 3) [0.   0.5  0.75]
     """
@@ -266,7 +267,7 @@ def halton(key: KeyArray | None, n: int, d: int, *, start: int = 0, dtype: DType
         exact = np.stack(columns, 1).reshape(count, d)
         largest = 1 - float(dtypes.finfo(found).epsneg)
         return as_array(np.minimum(exact, largest).astype(found))
-    keys = random.split(key, d)
+    keys = split(key, d)
     return pnp.stack([permuted(keys[i], base, skipped, count, found) for i, base in enumerate(bases)], 1)
 
 
@@ -292,7 +293,7 @@ def _radical_inverse(base: int, start: int, count: int) -> Any:
 def permuted(key: KeyArray, base: int, start: int, count: int, dtype: Any) -> Array:
     """Return the radical inverses of a base, each of whose digits is permuted by the key."""
     powers = _powers(base, dtype)
-    permutations = pnp.argsort(random.bits(key, (len(powers), base), "uint32"), axis=1)
+    permutations = pnp.argsort(random_bits(key, (len(powers), base), "uint32"), axis=1)
     rest, chosen = np.arange(start, start + count), []
     for _ in powers:
         rest, digit = np.divmod(rest, base)
@@ -328,20 +329,19 @@ def latin_hypercube(
     Source: McKay, Beckman and Conover (1979); strength 2 by orthogonal arrays, as in B. Tang, *Orthogonal array-based
     Latin hypercubes* (1993).
 
-    >>> from pullback import random
-    >>> from pullback.scipy.stats import qmc
+    >>>     >>> from pullback.scipy.stats import qmc
     >>> print(qmc.latin_hypercube(random.key(0), 4, 2, scramble=False).sort(0)[:, 0])
     [0.125 0.375 0.625 0.875]
     """
     count, _, found = _counts("latin_hypercube", n, d, 0, dtype)
     if strength not in (1, 2):
         raise ArgumentError(f"latin_hypercube: strength must be 1 or 2, got {strength!r}")
-    for_order, for_offset = random.split(key)
+    for_order, for_offset = split(key)
     if strength == 2:
         order = _by_orthogonal_array(for_order, count, d)
     else:
-        order = pnp.argsort(random.bits(for_order, (d, count), "uint32"), axis=1).T
-    offset: Any = random.uniform(for_offset, (count, d), found) if scramble else 0.5
+        order = pnp.argsort(random_bits(for_order, (d, count), "uint32"), axis=1).T
+    offset: Any = uniform(for_offset, (count, d), found) if scramble else 0.5
     out = ops.div(ops.add(ops.convert_element_type(order, found), offset), max(count, 1))
     return ops.min_p.bind(out, 1 - float(dtypes.finfo(found).epsneg))
 
@@ -358,9 +358,9 @@ def _by_orthogonal_array(key: KeyArray, n: int, d: int) -> Any:
         raise ArgumentError(f"latin_hypercube: d must be at most {p + 1} for {n} points of strength 2, got {d}")
     row, column = np.divmod(np.arange(n), p)
     levels = np.stack([row, column, *((row + i * column) % p for i in range(1, p))], 0)[:d]
-    for_levels, for_rows = random.split(key)
-    names = pnp.argsort(random.bits(for_levels, (d, p), "uint32"), axis=1)
+    for_levels, for_rows = split(key)
+    names = pnp.argsort(random_bits(for_levels, (d, p), "uint32"), axis=1)
     named = pnp.take_along_axis(names, as_array(levels.astype(np.int32)), 1)
-    shuffled = pnp.argsort(random.bits(for_rows, (d, n), "uint32"), axis=1)
+    shuffled = pnp.argsort(random_bits(for_rows, (d, n), "uint32"), axis=1)
     grouped = pnp.argsort(pnp.take_along_axis(named, shuffled, 1), axis=1, stable=True)
     return pnp.argsort(pnp.take_along_axis(shuffled, grouped, 1), axis=1).T
