@@ -257,7 +257,7 @@ def test_scaled_points() -> None:
         (lambda: qmc.Sobol(2, rng=0, seed=1), ArgumentError, "not both"),
         (lambda: qmc.Sobol(2, rng=0, optimization="lloyd"), UnsupportedArgumentError, "'lloyd'"),
         (lambda: qmc.Halton(2, rng=np.random.default_rng(0)), UnsupportedArgumentError, "NumPy's Generator"),  # type: ignore[arg-type]
-        (lambda: qmc.Sobol(1, scramble=False).fast_forward(1).random_base2(1), ArgumentError, "no power of two"),
+        (lambda: qmc.Sobol(1, scramble=False).fast_forward(1).random_base2(1), ArgumentError, "not a power of two"),
         (lambda: qmc.Sobol(1, scramble=False, bits=2).random(8), ArgumentError, "pass more bits"),
         (lambda: qmc.latin_hypercube(KEY, 10, 2, strength=2), ArgumentError, "square of a prime"),
         (lambda: qmc.latin_hypercube(KEY, 4, 4, strength=2), ArgumentError, "at most 3 for 4 points"),

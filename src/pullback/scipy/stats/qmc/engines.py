@@ -233,8 +233,8 @@ class Sobol(QMCEngine):
         total = self.num_generated + n
         if total & (total - 1):
             raise ArgumentError(
-                f"Sobol: {self.num_generated} points were drawn, and with 2**{m} more their number is {total}, which "
-                "is no power of two; call random instead"
+                f"Sobol: {self.num_generated} points were drawn, and with 2**{m} more their number is {total}, not a "
+                "power of two; call random instead"
             )
         return self.random(n)
 

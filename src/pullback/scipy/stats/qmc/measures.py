@@ -114,13 +114,13 @@ def _md_one(x: Any) -> Any:
 
 
 def _md_two(x: Any, y: Any) -> Any:
-    apart = abs(ops.sub(x, y))
-    return 15 / 8 - 0.25 * ops.add(_centred(x), _centred(y)) - 0.75 * apart + 0.5 * (apart * apart)
+    gap = abs(ops.sub(x, y))
+    return 15 / 8 - 0.25 * ops.add(_centred(x), _centred(y)) - 0.75 * gap + 0.5 * (gap * gap)
 
 
 def _wd_two(x: Any, y: Any) -> Any:
-    apart = abs(ops.sub(x, y))
-    return 1.5 - apart * (1 - apart)
+    gap = abs(ops.sub(x, y))
+    return 1.5 - gap * (1 - gap)
 
 
 def _star_two(x: Any, y: Any) -> Any:
