@@ -70,7 +70,7 @@ def fetched(library: str, *, source: bool = False, renew: bool = False, folder: 
 def fetched_all(
     libraries: Sequence[str], *, renew: bool = False, folder: Path = FOLDER
 ) -> Iterator[tuple[str, Path | ReleaseError]]:
-    """Yield each library with the archive of its newest release, or the error, in order; ``AT_ONCE`` are fetched at once.
+    """Yield each library with the archive of its newest release, or the error, in order; fetch ``AT_ONCE`` at a time.
 
     Args:
       libraries: the names of the distributions.
