@@ -74,7 +74,7 @@ class Leaf(Ref):
         self.ended, self.is_argument, self.made_at = "", False, source.here()
 
     @property
-    def content(self) -> Any:  # type: ignore[override]
+    def content(self) -> Any:
         """The array in the value."""
         arrays = _arrays(self.value)
         found = arrays[self.position] if self.position < len(arrays) else None
