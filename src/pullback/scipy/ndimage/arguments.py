@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from pullback.core.interrupts import imported
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axis_index, is_sequence, known_int, number_operand, quote
 from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays.shapes import reshape
 
 PADDING = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "constant": "constant", "grid-constant": "constant",
@@ -79,7 +79,7 @@ def finished(x: Any, dtype: Any) -> Any:
     """Convert a result to its dtype; floats are truncated to integers."""
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
         x = ops.real(x)
-    if dtype == bool and x.dtype != bool:
+    if dtypes.is_bool(dtype) and not dtypes.is_bool(x.dtype):
         return ops.ne_p.bind(x, 0)
     return ops.convert_element_type(x, dtype)
 
@@ -117,6 +117,17 @@ def axes_of(name: str, axes: Axes, rank: int) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise ShapeError(f"{name}: the axes must differ, got {quote(axes)}")
     return tuple(found)
+
+
+def window_axes(name: str, axes: Axes, rank: int) -> tuple[int, ...]:
+    """Return the axes of a window that has axes of its own; raise unless they increase.
+
+    SciPy takes other orders, and then orders the origins by them, but not the axes of the window.
+    """
+    found = axes_of(name, axes, rank)
+    if list(found) != sorted(found):
+        raise ArgumentError(f"{name}: the axes of a window must increase, got {quote(axes)}; transpose the window")
+    return found
 
 
 def per_axis(
@@ -186,14 +197,11 @@ def mask_of(name: str, what: str, value: Any, rank: int) -> np.ndarray[Any, Any]
 
 
 def inserted(x: Any, axes: Sequence[int], rank: int) -> Any:
-    """Return a window along ``axes``, of an array of ``rank`` axes, with an axis of size 1 for each of the others."""
+    """Return a window along increasing ``axes`` of ``rank``, with an axis of size 1 for each of the others."""
     shape = [1] * rank
     for size, axis in zip(x.shape, axes, strict=True):
         shape[axis] = size
-    order = sorted(range(len(axes)), key=lambda i: axes[i])
-    if isinstance(x, np.ndarray):
-        return x.transpose(order).reshape(shape)
-    return pnp.reshape(pnp.transpose(x, order), shape)
+    return x.reshape(shape) if isinstance(x, np.ndarray) else reshape(x, shape)
 
 
 def of_all(values: Sequence[Any], axes: Sequence[int], rank: int, other: Any) -> list[Any]:
@@ -223,7 +231,3 @@ def by_scipy(function: str, dtype: Any, *arrays: Any, finite: bool = False, **op
         return None
     out = getattr(imported("scipy.ndimage"), function)(*values, output=dtype, **options)
     return as_array(out)
-
-
-def elements(shape: Sequence[int]) -> int:
-    return math.prod(shape)

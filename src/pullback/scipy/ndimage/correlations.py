@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
@@ -23,7 +22,6 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.scipy.ndimage.arguments import (
     PADDING,
-    axes_of,
     by_scipy,
     computed_in,
     finished,
@@ -35,6 +33,7 @@ from pullback.scipy.ndimage.arguments import (
     of_all,
     origins_of,
     result_dtype,
+    window_axes,
 )
 from pullback.scipy.ndimage.windows import extended_all, margins, sum_of_products
 from pullback.transforms.custom.custom_linear import is_traced_ahead, linear_call
@@ -255,12 +254,10 @@ def convolve1d(
     return _one_axis("convolve1d", input, weights, axis, output, mode, cval, origin)
 
 
-def _all_axes(
-    name: str, input: Any, weights: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
-) -> Array:
+def _all_axes(name: str, input: Any, weights: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> Array:
     reverse = name == "convolve"
     rank = len(numeric_image(name, input).shape)
-    where = axes_of(name, axes, rank)
+    where = window_axes(name, axes, rank)
     x, w, dtype = _prepared(name, input, weights, output, len(where), reverse)
     offsets = (_reversed_origins if reverse else origins_of)(name, origin, w.shape)
     window = inserted(w, where, rank)

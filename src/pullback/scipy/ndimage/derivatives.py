@@ -233,9 +233,7 @@ def generic_gradient_magnitude(
     [29.664793 40.       29.664793]
     """
     extra = extra_arguments, extra_keywords
-    total, x = _over_axes(
-        "generic_gradient_magnitude", input, derivative, output, mode, cval, extra, axes, ops.square
-    )
+    total, x = _over_axes("generic_gradient_magnitude", input, derivative, output, mode, cval, extra, axes, ops.square)
     if total is None:
         return as_array(x)
     wide = total if dtypes.is_inexact(total.dtype) else ops.convert_element_type(total, dtypes.default_float())

@@ -11,8 +11,8 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
-from pullback.core.array import Array, ArrayLike, as_array, is_on_host
-from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from pullback.core.array import Array, ArrayLike, as_array
+from pullback.core.errors import ArgumentError, ConcretizationTypeError
 from pullback.numpy.promotion import axis_index, known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import known
