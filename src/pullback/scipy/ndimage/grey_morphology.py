@@ -287,11 +287,15 @@ def grey_closing(
     return as_array(results[-1])
 
 
-def _both(name: str, *arguments: Any) -> tuple[Any, Any, Any, Any]:
+def _both(
+    name: str, input: Any, size: Any, footprint: Any, structure: Any, output: Any, mode: Any, cval: Any, origin: Any,
+    axes: Any,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """Return the image, its dilation, its erosion, and the dtype of the result."""
-    *most, output, mode, cval, origin, axes = arguments
-    x, (dilated,), _ = _applied(name, *most, None, mode, cval, origin, axes, True)
-    _, (eroded,), _ = _applied(name, *most, None, mode, cval, origin, axes, False)
+    (x, (dilated,), _), (_, (eroded,), _) = (
+        _applied(name, input, size, footprint, structure, None, mode, cval, origin, axes, dilate)
+        for dilate in (True, False)
+    )
     return x, dilated, eroded, result_dtype(name, output, x.dtype)
 
 
