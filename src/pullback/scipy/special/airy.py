@@ -25,10 +25,16 @@ def _times(x: Any, f: Function) -> Any:
     return ops.mul(x, f(x))
 
 
-ai = relation("airy.ai", "z", lambda z: aip(z), result=0, formula=formulas.airy(False, False), is_complex=True)
-aip = relation("airy.aip", "z", lambda z: _times(z, ai), result=1, formula=formulas.airy(False, True), is_complex=True)
-bi = relation("airy.bi", "z", lambda z: bip(z), result=2, formula=formulas.airy(True, False), is_complex=True)
-bip = relation("airy.bip", "z", lambda z: _times(z, bi), result=3, formula=formulas.airy(True, True), is_complex=True)
+ai: Function = relation(
+    "airy.ai", "z", lambda z: aip(z), result=0, formula=formulas.airy(False, False), is_complex=True
+)
+aip: Function = relation(
+    "airy.aip", "z", lambda z: _times(z, ai), result=1, formula=formulas.airy(False, True), is_complex=True
+)
+bi: Function = relation("airy.bi", "z", lambda z: bip(z), result=2, formula=formulas.airy(True, False), is_complex=True)
+bip: Function = relation(
+    "airy.bip", "z", lambda z: _times(z, bi), result=3, formula=formulas.airy(True, True), is_complex=True
+)
 
 
 def _scaled_slope(f: Function, rest: Function, sign: int) -> Function:

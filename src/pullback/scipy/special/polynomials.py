@@ -183,18 +183,19 @@ def _quadrature(name: str, parameters: tuple[str, ...], weight: str, interval: s
         kind = dtypes.default_float()
         return tuple(ops.convert_element_type(ArrayImpl(np.asarray(x, np.float64)), kind) for x in found)
 
-    public: Callable[..., Any] = {
+    made: dict[int, Any] = {
         0: lambda n, mu=False: function(n, (), mu),
         1: lambda n, alpha, mu=False: function(n, (alpha,), mu),
         2: lambda n, alpha, beta, mu=False: function(n, (alpha, beta), mu),
-    }[len(parameters)]
+    }
+    public = made[len(parameters)]
     some = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = [
         inspect.Parameter("n", some, annotation=int),
         *[inspect.Parameter(p, some, annotation=ArrayLike) for p in parameters],
         inspect.Parameter("mu", some, default=False, annotation=bool),
     ]
-    public.__signature__ = inspect.Signature(signature, return_annotation=Rule)  # type: ignore[attr-defined]
+    public.__signature__ = inspect.Signature(signature, return_annotation=Rule)
     public.__annotations__ = {p.name: p.annotation for p in signature} | {"return": Rule}
     more = f"\n  {', '.join(parameters)}: parameters of the weight, numbers that are known." if parameters else ""
     text = f"""Return the nodes and weights of the Gaussian quadrature with the weight ``{weight}`` on {interval}.
