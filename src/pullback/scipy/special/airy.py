@@ -127,7 +127,7 @@ def ai_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
       Ai' at the former.
 
     Raises:
-      ShapeError: ``nt`` is no integer (a TypeError and a ValueError).
+      ShapeError: ``nt`` is not an integer (a TypeError and a ValueError).
       ArgumentError: ``nt`` is not positive (a TypeError and a ValueError).
 
     SciPy computes them.
@@ -151,7 +151,7 @@ def bi_zeros(nt: int) -> tuple[Array, Array, Array, Array]:
       Bi' at the former.
 
     Raises:
-      ShapeError: ``nt`` is no integer (a TypeError and a ValueError).
+      ShapeError: ``nt`` is not an integer (a TypeError and a ValueError).
       ArgumentError: ``nt`` is not positive (a TypeError and a ValueError).
 
     SciPy computes them.

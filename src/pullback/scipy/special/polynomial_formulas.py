@@ -3,7 +3,7 @@
 Derivatives by the variable are polynomials of a degree less (DLMF 18.9.15 to 18.9.26); those by a parameter are taken
 in forward mode of the recurrence. A polynomial of negative degree is zero here, as these rules need.
 
-Degrees that are no integers, or negative, have hypergeometric functions, which SciPy computes on the host.
+Degrees that are not integers, or negative, have hypergeometric functions, which SciPy computes on the host.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ Source: DLMF 18.9."""
 
 
 def _undefined(n: Any, value: Any) -> Any:
-    """Return NaN in place of values of degrees that are negative, or no integers."""
+    """Return NaN in place of values of degrees that are negative, or not integers."""
     whole = ops.and_p.bind(ops.gt(n, -1), ops.eq(n, ops.floor_p.bind(n)))
     return ops.where(whole, value, np.nan)
 
@@ -209,7 +209,7 @@ Returns:
   is exact for polynomials of degrees up to ``2 n - 1``.
 
 Raises:
-  ShapeError: ``n`` is no integer (a TypeError and a ValueError).
+  ShapeError: ``n`` is not an integer (a TypeError and a ValueError).
   ArgumentError: ``n`` is not positive, or the weight has no integral (a TypeError and a ValueError).
 
 SciPy computes it (Golub and Welsch 1969).
