@@ -21,6 +21,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import stop_gradient
 from pullback.scipy.arguments import floats, known, real_floats
 from pullback.scipy.integrate import ivp_host
+from pullback.scipy.integrate.ivp_adjoint import by_adjoint, by_sensitivities
 from pullback.scipy.integrate.ivp_problems import Event, Functions, Problem, System, staged
 from pullback.scipy.integrate.ivp_results import OdeResult, OdeSolution
 from pullback.scipy.integrate.ivp_solutions import compiled_plan, with_derivative
@@ -43,6 +44,7 @@ def solve_ivp(
     first_step: float | None = None, max_step: float = math.inf, rtol: float = 1e-3, atol: Any = 1e-6,
     jac: Any = None, mass_matrix: Any = None, jac_sparsity: Any = None, lband: int | None = None,
     uband: int | None = None, min_step: float = 0.0, max_steps: int = 4096, max_events: int = 16,
+    derivative: str = "discrete",
 ) -> OdeResult:  # fmt: skip
     """Solve ``dy/dt = fun(t, y, *args)`` from an initial state, with steps whose errors are bounded.
 
@@ -75,6 +77,8 @@ def solve_ivp(
         concrete arguments, which then factorise sparse matrices; compiled functions use dense ones.
       lband, uband, min_step: SciPy's options of "LSODA".
       max_steps: the largest number of steps in a compiled function.
+      derivative: "discrete", of the steps; or in reverse mode only "forward", which finds the whole Jacobian by forward
+        mode, for few parameters, or "adjoint", which solves the adjoint equation with the same method and tolerances.
       max_events: the largest number of zeros of each event in a compiled function, in which ``t_events`` are padded
         with NaN.
 
@@ -103,9 +107,13 @@ def solve_ivp(
         {"first_step": first_step, "max_step": max_step, "rtol": rtol, "atol": atol, "max_steps": max_steps,
          "max_events": max_events, "jac": jac, "mass": mass_matrix},
     )  # fmt: skip
+    if not is_listed(derivative, ("discrete", "forward", "adjoint")):
+        raise ArgumentError(
+            f"solve_ivp: derivative must be 'discrete', 'forward' or 'adjoint', got {quote(derivative)}"
+        )
     host = _host_options(problem_of.problem.method, jac_sparsity, lband, uband, min_step)
     with waiting("solve_ivp"):
-        return _solved(problem_of, operands, bool(dense_output), host)
+        return _solved(problem_of, operands, bool(dense_output), host, derivative)
 
 
 # Arguments -----------------------------------------------------------------------------------------------------------
@@ -257,7 +265,7 @@ def _host_options(method: str, jac_sparsity: Any, lband: Any, uband: Any, min_st
 # Solutions -----------------------------------------------------------------------------------------------------------
 
 
-def _solved(staged: _Staged, operands: _Operands, dense: bool, host: dict[str, Any]) -> OdeResult:
+def _solved(staged: _Staged, operands: _Operands, dense: bool, host: dict[str, Any], derivative: str) -> OdeResult:
     problem = staged.problem
     own = problem.has_mass or problem.method == "Rodas5P"
     if not own and not any(isinstance(x, Tracer) for x in operands.every):
@@ -267,27 +275,56 @@ def _solved(staged: _Staged, operands: _Operands, dense: bool, host: dict[str, A
             f"solve_ivp: the method {problem.method} has no derivatives and cannot be compiled; use "
             f"{', '.join(_COMPILED)}"
         )
+    record = dense or bool(problem.events)
+    if derivative == "adjoint" and (record or problem.has_mass or dtypes.is_complex(operands.y.dtype)):
+        raise UnsupportedArgumentError(
+            "solve_ivp: derivative='adjoint' is for real states at times, without dense_output, events and "
+            "mass_matrix; use derivative='discrete'"
+        )
     fixed = operands.stopped()
     concrete = not any(isinstance(x, Tracer) for x in fixed.every)
-    record = dense or bool(problem.events) or (concrete and operands.times is None)
-    kind = "pieces" if record else "end" if operands.times is None else "states"
     if host and not (concrete and problem.method == "Radau" and not own):
         raise UnsupportedArgumentError(
             f"solve_ivp: {', '.join(host)} is for concrete arguments; compiled functions and mass matrices use dense "
             f"Jacobians"
         )
+    record = record or derivative == "adjoint" or (concrete and operands.times is None)
+    kind = "pieces" if record else "end" if operands.times is None else "states"
     if concrete and problem.method in _REPEATED and not own:
         plan, counts = _host_plan(problem, fixed, kind, host)
     else:
-        times = fixed.begin[None] if fixed.times is None else fixed.times
-        inner = fixed.y, fixed.begin, fixed.end, times, fixed.parameters
-        plan = compiled_plan(problem, kind, problem.max_steps, *inner)
-        room = problem.max_steps
-        while concrete and int(plan.status) == EXHAUSTED:  # eagerly there is room for all steps
-            room *= 4
-            plan = compiled_plan(problem, kind, room, *inner)
+        plan = _own_plan(problem, fixed, kind, concrete)
         counts = plan.calls, None, None
-    return _result(problem, operands, plan, kind, dense, concrete, counts)
+    if derivative == "adjoint":
+        return _by_adjoint(problem, operands, plan, counts)
+    return _result(problem, operands, plan, kind, dense, concrete, counts, derivative)
+
+
+def _own_plan(problem: Problem, fixed: _Operands, kind: str, concrete: bool) -> Plan:
+    """Return the plan by a compiled program; with concrete operands there is room for all steps."""
+    times = fixed.begin[None] if fixed.times is None else fixed.times
+    inner = fixed.y, fixed.begin, fixed.end, times, fixed.parameters
+    room = problem.max_steps
+    plan = compiled_plan(problem, kind, room, *inner)
+    while concrete and int(plan.status) == EXHAUSTED:
+        room *= 4
+        plan = compiled_plan(problem, kind, room, *inner)
+    return plan
+
+
+def _by_adjoint(problem: Problem, operands: _Operands, plan: Plan, counts: Any) -> OdeResult:
+    """Return the states at the output times, or at both ends, with the derivatives of the adjoint equation."""
+    y, begin, end = operands.y, operands.begin, operands.end
+    nfev, njev, nlu = counts
+    times = end[None] if operands.times is None else operands.times
+    last = begin + pnp.sum(plan.sizes)
+    last = ops.where(ops.eq(plan.status, FINISHED), end, last)
+    states = by_adjoint(problem, plan, (y, begin, end, times), list(operands.parameters))
+    sign = pnp.where(end >= begin, 1, -1)
+    states = ops.where((sign * (times - stop_gradient(last)) <= 0)[:, None], states, pnp.nan)
+    if operands.times is None:
+        times, states = pnp.stack([begin, end]), pnp.concatenate([y[None], states])
+    return OdeResult(times, states.T, None, None, None, nfev, njev, nlu, plan.status)
 
 
 def _on_host(problem: Problem, operands: _Operands, dense: bool, host: dict[str, Any]) -> OdeResult:
@@ -379,13 +416,15 @@ def _host_plan(problem: Problem, fixed: _Operands, kind: str, host: dict[str, An
 
 
 def _result(
-    problem: Problem, operands: _Operands, plan: Plan, kind: str, dense: bool, concrete: bool, counts: Any
-) -> OdeResult:
+    problem: Problem, operands: _Operands, plan: Plan, kind: str, dense: bool, concrete: bool, counts: Any,
+    derivative: str,
+) -> OdeResult:  # fmt: skip
     """Return the result of a plan, with derivatives."""
     y, begin, end = operands.y, operands.begin, operands.end
     nfev, njev, nlu = counts
     times = begin[None] if operands.times is None else operands.times
-    values = with_derivative(problem, kind, plan, (y, begin, end, times), list(operands.parameters))
+    attach = by_sensitivities if derivative == "forward" else with_derivative
+    values = attach(problem, kind, plan, (y, begin, end, times), list(operands.parameters))
     if kind == "states":
         return OdeResult(times, values.T, None, None, None, nfev, njev, nlu, plan.status)
     if kind == "end":
