@@ -42,7 +42,8 @@ def solved(k: Any, method: str, fun: Any = kinetics, **more: Any) -> Any:
     return solve_ivp(fun, (0.0, 10.0), START, method, args=(k,), rtol=1e-7, atol=1e-11, **more)
 
 
-@pytest.mark.parametrize("method", ["Rodas5P", *(pytest.param(m, marks=pytest.mark.slow) for m in ("Radau", "BDF"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", IMPLICIT)
 def test_stiff_kinetics_and_its_derivatives(method: str) -> None:
     step = np.array([1e-4 * RATES[0], 0.0, 0.0])
     slope = (reference(RATES + step) - reference(RATES - step)) / (2 * step[0])
@@ -126,6 +127,7 @@ def test_derivatives_with_a_mass_matrix() -> None:
         np.testing.assert_allclose(jit(grad(lambda m: end(m, "Rodas5P")))(mass), wanted, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_van_der_pol_of_mu_1000() -> None:
     bend = lambda t, y, mu: jnp.array([y[1], mu * (1 - y[0] ** 2) * y[1] - y[0]])
     theirs = oracle.solve_ivp(

@@ -10,8 +10,8 @@ import numpy as np
 from pullback.core.array import as_array
 from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
-from pullback.core.jaxpr import ClosedJaxpr
-from pullback.scipy.integrate.ivp_problems import Problem, System
+from pullback.core.jaxpr import ClosedJaxpr, Literal
+from pullback.scipy.integrate.ivp_problems import Problem, System, output
 from pullback.scipy.integrate.runge_kutta import nested_powers
 from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.vmap import vmap
@@ -33,6 +33,53 @@ def _compiled(program: ClosedJaxpr, rest: Any) -> dict[str, Callable[..., Any]]:
         **{f"event {k}": jit(lambda t, y, p, k=k: system(p).event(k, t, y)) for k in range(len(problem.events))},
         "products": jit(lambda t, y, p, seeds: _products(system(p), t, y, seeds)),
     }
+
+
+MOST_OPERATIONS = 40
+"""Programs with at most this many operations run one after the other on NumPy's arrays.
+
+Each takes less than a microsecond, and the call of a compiled program takes about thirty.
+"""
+
+
+@cached_by_jaxpr
+def _by_numpy(program: ClosedJaxpr) -> Callable[..., Any] | None:
+    """Return the first result of a program as a function of NumPy's arrays; None if it is long or has other rules."""
+    program = output(program, 0)
+    places: dict[Any, int] = {}
+    values: list[Any] = []
+
+    def place(atom: Any, value: Any = None) -> int:
+        if isinstance(atom, Literal):
+            values.append(np.asarray(atom.val, atom.aval.dtype)[()])
+            return len(values) - 1
+        if atom not in places:
+            places[atom] = len(values)
+            values.append(value)
+        return places[atom]
+
+    inputs = [place(v) for v in program.jaxpr.invars]
+    for v, x in zip(program.jaxpr.constvars, program.consts, strict=True):
+        place(v, np.asarray(x))
+    steps = []
+    for eqn in program.jaxpr.eqns:
+        rule = eqn.primitive.host_rule
+        if rule is None or eqn.primitive.multiple_results:
+            return None
+        steps.append((rule, eqn.params, [place(x) for x in eqn.invars], place(eqn.outvars[0])))
+    if program.jaxpr.effect or len(steps) > MOST_OPERATIONS:
+        return None
+    result = place(program.jaxpr.outvars[0])
+
+    def run(t: Any, y: Any, parameters: Any) -> Any:
+        known = values.copy()
+        for i, x in zip(inputs, (t, y, *parameters), strict=True):
+            known[i] = x
+        for rule, params, operands, to in steps:
+            known[to] = rule(*[known[i] for i in operands], **params)
+        return known[result]
+
+    return run
 
 
 def _products(system: System, t: Any, y: Any, seeds: Any) -> Any:
@@ -96,10 +143,13 @@ def solution(
     """
     functions = _compiled(problem.program, problem[1:])
     parameters = [as_array(x) for x in parameters]
+    plain, values = _by_numpy(problem.program), [np.asarray(x) for x in parameters]
     dtype, time = np.dtype(y.dtype), np.dtype(begin.dtype)
 
     def called(name: str) -> Callable[[Any, Any], Any]:
         function = functions[name]
+        if name == "slope" and plain is not None:
+            return lambda t, y: plain(time.type(t), y.astype(dtype, copy=False), values)
 
         def call(t: Any, y: Any) -> Any:
             return np.asarray(function(time.type(t), y.astype(dtype, copy=False), parameters))
@@ -122,12 +172,12 @@ def solution(
                 np.asarray(products(time.type(t), y.astype(dtype, copy=False), parameters, seeds))
             )
     double = np.complex128 if dtype.kind == "c" else np.float64
-    return imported("scipy.integrate").solve_ivp(
-        called("slope"), (float(begin), float(end)), np.asarray(y, double), problem.method,
-        None if times is None else np.asarray(times, np.float64), dense, events or None,
-        rtol=problem.rtol, atol=np.asarray(problem.atol), first_step=problem.first_step, max_step=problem.max_step,
-        **more,
-    )  # fmt: skip
+    with np.errstate(all="ignore"):
+        return imported("scipy.integrate").solve_ivp(
+            called("slope"), (float(begin), float(end)), np.asarray(y, double), problem.method,
+            None if times is None else np.asarray(times, np.float64), dense, events or None, rtol=problem.rtol,
+            atol=np.asarray(problem.atol), first_step=problem.first_step, max_step=problem.max_step, **more,
+        )  # fmt: skip
 
 
 def polynomials(interpolants: Sequence[Any], degree: int) -> Any:

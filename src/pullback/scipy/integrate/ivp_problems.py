@@ -69,7 +69,7 @@ class Problem(NamedTuple):
 
 
 @cached_by_jaxpr
-def _output(program: ClosedJaxpr, which: int) -> ClosedJaxpr:
+def output(program: ClosedJaxpr, which: int) -> ClosedJaxpr:
     """Return the program of one of the results of a program, which takes all operands."""
     wanted = [i == which for i in range(len(program.jaxpr.outvars))]
     return dce_closed_jaxpr(program, wanted, True)[0]
@@ -83,7 +83,7 @@ class System:
         self.parameters = list(parameters)
 
     def _call(self, which: int, t: Any, y: Any) -> Any:
-        return jaxpr_as_fun(_output(self.problem.program, which))(t, y, *self.parameters)[0]
+        return jaxpr_as_fun(output(self.problem.program, which))(t, y, *self.parameters)[0]
 
     def slope(self, t: Any, y: Any) -> Any:
         """Return the right-hand side, a vector."""
