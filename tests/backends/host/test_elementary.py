@@ -21,7 +21,10 @@ pytestmark = [
 ]
 
 SINGLE = np.dtype(np.float32)
-ULPS = {"exp": 1.02, "expm1": 1.75, "sinh": 1.65, "cosh": 1.5, "log": 0.95, "log1p": 1.45, "tan": 1.0, "arctan": 1.9, "arctan2": 1.9}
+ULPS = {
+    "exp": 1.02, "expm1": 1.75, "sinh": 1.65, "cosh": 1.5, "log": 0.95, "log1p": 1.45, "tan": 1.0, "arctan": 1.9,
+    "arctan2": 2.0,
+}  # fmt: skip
 """The largest errors of functions that are not rounded from double precision, or not everywhere."""
 DOMAINS: dict[str, tuple[float, float]] = {
     "exp": (-105, 90), "expm1": (-20, 90), "sinh": (-3, 3), "cosh": (-91, 91), "log": (0.5, 2), "log1p": (-1, 2),

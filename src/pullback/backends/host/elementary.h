@@ -128,7 +128,7 @@ INLINE double angle_in_quadrant(double y, double x) {
     return (is_high ? PI / 2 : is_middle ? PI / 4 : 0) + ratio * series;
 }
 
-/* The same in single precision; error of the functions 1.9 ulps. */
+/* The same in single precision; error of the functions 2 ulps. */
 INLINE float angle_single(float y, float x) {
     const float low = 0.414213562f, high = 2.41421356f;
     float larger = y > x ? y : x, scale = larger > 1e38f ? 0.25f : 1, a = y * scale, b = x * scale;
