@@ -87,7 +87,7 @@ def of_many(ufunc: np.ufunc) -> Callable[..., Any]:
     def of_arrays(*operands: Any) -> Any:
         if any(getattr(x, "dtype", _SINGLE) != _SINGLE for x in operands):
             return ufunc(*operands)
-        arrays = np.broadcast_arrays(*[np.asarray(x, _SINGLE) for x in operands])
+        arrays = list(np.broadcast_arrays(*[np.asarray(x, _SINGLE) for x in operands]))
         out = np.empty_like(arrays[0]) if len({x.strides for x in arrays}) == 1 else np.empty(arrays[0].shape, _SINGLE)
         order = sorted(range(out.ndim), key=out.strides.__getitem__, reverse=True)
         arrays = [np.ascontiguousarray(x.transpose(order)) for x in arrays]
