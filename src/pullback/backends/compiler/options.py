@@ -80,8 +80,9 @@ SMALL = 1024
 LINES = 100
 """The least lines of a program for which ``EMITTERS`` is off: shorter ones compile in a tenth of a second."""
 VERY_LONG, MOVING = 10_000, 50
-"""Programs with loops of at least ``VERY_LONG`` lines are compiled without ``EMITTERS`` at any size, if at most one in
-``MOVING`` lines moves elements: it takes half of the time. For programs that move many it takes three times as long."""
+"""Programs with loops of at least ``VERY_LONG`` lines are compiled without ``EMITTERS`` at any size, if at most one
+line in ``MOVING`` moves elements: it takes half of the time. For programs that move many it takes three times as
+long."""
 CHAIN = 12
 """The most moves of elements one after the other, such as gathers, in a program for which ``EMITTERS`` is off: each may
 double the code without them. Twelve take up to a second."""
