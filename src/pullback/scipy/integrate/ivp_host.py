@@ -46,30 +46,30 @@ Each takes less than a microsecond, and the call of a compiled program takes abo
 def _by_numpy(program: ClosedJaxpr) -> Callable[..., Any] | None:
     """Return the first result of a program as a function of NumPy's arrays; None if it is long or has other rules."""
     program = output(program, 0)
-    places: dict[Any, int] = {}
+    indices: dict[Any, int] = {}
     values: list[Any] = []
 
-    def place(atom: Any, value: Any = None) -> int:
+    def index_of(atom: Any, value: Any = None) -> int:
         if isinstance(atom, Literal):
             values.append(np.asarray(atom.val, atom.aval.dtype)[()])
             return len(values) - 1
-        if atom not in places:
-            places[atom] = len(values)
+        if atom not in indices:
+            indices[atom] = len(values)
             values.append(value)
-        return places[atom]
+        return indices[atom]
 
-    inputs = [place(v) for v in program.jaxpr.invars]
+    inputs = [index_of(v) for v in program.jaxpr.invars]
     for v, x in zip(program.jaxpr.constvars, program.consts, strict=True):
-        place(v, np.asarray(x))
+        index_of(v, np.asarray(x))
     steps = []
     for eqn in program.jaxpr.eqns:
         rule = eqn.primitive.host_rule
         if rule is None or eqn.primitive.multiple_results:
             return None
-        steps.append((rule, eqn.params, [place(x) for x in eqn.invars], place(eqn.outvars[0])))
+        steps.append((rule, eqn.params, [index_of(x) for x in eqn.invars], index_of(eqn.outvars[0])))
     if program.jaxpr.effect or len(steps) > MOST_OPERATIONS:
         return None
-    result = place(program.jaxpr.outvars[0])
+    result = index_of(program.jaxpr.outvars[0])
 
     def run(t: Any, y: Any, parameters: Any) -> Any:
         known = values.copy()
