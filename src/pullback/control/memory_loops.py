@@ -38,8 +38,8 @@ _CACHE = 1_000_000
 _ROW = 2e-7
 """The time to write an array to a row of a stack in one step, and to read it in another, beside that for its bytes."""
 _WITHIN = 0.4
-"""The time of an operation of a step, whose arrays are in the cache, in multiples of that on large arrays. A step of the
-ODE of the benchmarks takes 84 microseconds, and 235 are predicted for large arrays."""
+"""The time of an operation of a step, whose arrays are in the cache, in multiples of that on large arrays. A step of
+the ODE of the benchmarks takes 84 microseconds, and 235 are predicted for large arrays."""
 
 
 class Piece(NamedTuple):
