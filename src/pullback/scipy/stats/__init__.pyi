@@ -71,12 +71,12 @@ from pullback.scipy.stats.samples import rankdata as rankdata
 from pullback.scipy.stats.samples import sem as sem
 
 __all__ = [
-    "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom", "burr", "burr12", "cauchy", "chi",
-    "chi2", "dirichlet", "expon", "exponweib", "f", "fatiguelife", "fisk", "gamma", "gaussian_kde",
-    "genextreme", "genlogistic", "gennorm", "genpareto", "geom", "gompertz", "gumbel_l", "gumbel_r",
-    "halfcauchy", "halflogistic", "halfnorm", "hypsecant", "invgamma", "invweibull", "invwishart", "johnsonsb",
-    "johnsonsu", "laplace", "levy", "logistic", "lognorm", "loguniform", "lomax", "matrix_normal", "maxwell",
-    "mode", "moyal", "multinomial", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm",
-    "pareto", "poisson", "powerlaw", "qmc", "rankdata", "rayleigh", "sem", "t", "triang", "truncexpon",
-    "truncnorm", "uniform", "vonmises", "weibull_max", "weibull_min", "wishart", "wrapcauchy",
+    "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom", "burr", "burr12", "cauchy", "chi", "chi2",
+    "dirichlet", "expon", "exponweib", "f", "fatiguelife", "fisk", "gamma", "gaussian_kde", "genextreme",
+    "genlogistic", "gennorm", "genpareto", "geom", "gompertz", "gumbel_l", "gumbel_r", "halfcauchy",
+    "halflogistic", "halfnorm", "hypsecant", "invgamma", "invweibull", "invwishart", "johnsonsb", "johnsonsu",
+    "laplace", "levy", "logistic", "lognorm", "loguniform", "lomax", "matrix_normal", "maxwell", "mode", "moyal",
+    "multinomial", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm", "pareto", "poisson",
+    "powerlaw", "qmc", "rankdata", "rayleigh", "sem", "t", "triang", "truncexpon", "truncnorm", "uniform",
+    "vonmises", "weibull_max", "weibull_min", "wishart", "wrapcauchy",
 ]
