@@ -460,9 +460,10 @@ def _turn(angle: Any) -> tuple[Any, Any]:
     c, s = pnp.cos(rest), pnp.sin(rest)
     quadrant = pnp.mod(quarters, 4.0)
     odd = ops.eq(pnp.mod(quadrant, 2.0), 1.0)
-    sign_c = ops.where(ops.or_p.bind(ops.eq(quadrant, 0.0), ops.eq(quadrant, 3.0)), 1.0, -1.0)
-    sign_s = ops.where(ops.lt(quadrant, 2.0), 1.0, -1.0)
-    return ops.mul(ops.where(odd, s, c), sign_c), ops.mul(ops.where(odd, c, s), sign_s)
+    is_right = ops.or_p.bind(ops.eq(quadrant, 0.0), ops.eq(quadrant, 3.0))
+    cosine, sine = ops.where(odd, s, c), ops.where(odd, c, s)
+    cosine = ops.where(is_right, cosine, ops.neg(cosine))
+    return cosine, ops.where(ops.lt(quadrant, 2.0), sine, ops.neg(sine))
 
 
 # long: half of it is its documentation
