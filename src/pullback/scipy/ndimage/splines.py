@@ -181,7 +181,7 @@ def spline_filter1d(
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import ndimage
     >>> print(ndimage.spline_filter1d(jnp.array([0.0, 0.0, 6.0, 0.0, 0.0])).round(3))
-    [ 0.857 -2.571 10.286 -2.571  0.857]
+    [ 1.5 -3.  10.5 -3.   1.5]
     """
     name = "spline_filter1d"
     x = numeric_image(name, input)
@@ -215,9 +215,9 @@ def spline_filter(input: ArrayLike, order: int = 3, output: DTypeLike | None = N
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import ndimage
     >>> print(ndimage.spline_filter(jnp.eye(3)).round(3))
-    [[ 4. -2. -0.]
-     [-2.  4. -2.]
-     [-0. -2.  4.]]
+    [[ 4.125 -3.     1.875]
+     [-3.     4.5   -3.   ]
+     [ 1.875 -3.     4.125]]
     """
     name = "spline_filter"
     x = numeric_image(name, input)
