@@ -387,7 +387,7 @@ def rank_filter(
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import ndimage
     >>> print(ndimage.rank_filter(jnp.array([1.0, 2.0, 90.0, 3.0, 4.0]), -2, 4))
-    [ 2.  2.  3.  4. 4.]
+    [2. 2. 3. 4. 4.]
     """
     return _ranked("rank_filter", input, rank, size, footprint, output, mode, cval, origin, axes)
 

@@ -107,9 +107,9 @@ def uniform_filter(
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import ndimage
     >>> print(ndimage.uniform_filter(jnp.diag(jnp.array([9.0, 9.0, 9.0])), 3))
-    [[5. 4. 1.]
-     [4. 3. 4.]
-     [1. 4. 5.]]
+    [[5. 3. 1.]
+     [3. 3. 3.]
+     [1. 3. 5.]]
     """
     name = "uniform_filter"
     x = numeric_image(name, input)
@@ -274,7 +274,7 @@ def gaussian_filter(
     >>> from pullback.scipy import ndimage
     >>> image = jnp.zeros((5, 5)).at[2, 2].set(1.0)
     >>> print(ndimage.gaussian_filter(image, 1.0)[2].round(3))
-    [0.023 0.096 0.159 0.096 0.023]
+    [0.023 0.097 0.159 0.097 0.023]
     >>> print(grad(lambda sigma: ndimage.gaussian_filter(image, sigma)[2, 2])(1.0).round(2))
     -0.32
     """
