@@ -1,11 +1,14 @@
-"""Integrals of functions and of samples: ``pullback.scipy.integrate``."""
+"""Integrals of functions and of samples, and solutions of differential equations: ``pullback.scipy.integrate``."""
 
 from __future__ import annotations
 
 from pullback.core.faces import face
 from pullback.numpy.statistics import trapezoid
 from pullback.scipy.integrate.adaptive import quad
+from pullback.scipy.integrate.brownian import BrownianPath
+from pullback.scipy.integrate.grids import Trajectory
 from pullback.scipy.integrate.samples import cumulative_trapezoid, simpson
+from pullback.scipy.integrate.stochastic import solve_sde
 
-__all__ = ["cumulative_trapezoid", "quad", "simpson", "trapezoid"]
+__all__ = ["BrownianPath", "Trajectory", "cumulative_trapezoid", "quad", "simpson", "solve_sde", "trapezoid"]
 face(globals())
