@@ -6,9 +6,21 @@ from pullback.core.faces import face
 from pullback.numpy.statistics import trapezoid
 from pullback.scipy.integrate.adaptive import quad
 from pullback.scipy.integrate.brownian import BrownianPath
+from pullback.scipy.integrate.cubature import CubatureRegion, CubatureResult, cubature
 from pullback.scipy.integrate.grids import Trajectory
 from pullback.scipy.integrate.samples import cumulative_trapezoid, simpson
 from pullback.scipy.integrate.stochastic import solve_sde
 
-__all__ = ["BrownianPath", "Trajectory", "cumulative_trapezoid", "quad", "simpson", "solve_sde", "trapezoid"]
+__all__ = [
+    "BrownianPath",
+    "CubatureRegion",
+    "CubatureResult",
+    "Trajectory",
+    "cubature",
+    "cumulative_trapezoid",
+    "quad",
+    "simpson",
+    "solve_sde",
+    "trapezoid",
+]
 face(globals())
