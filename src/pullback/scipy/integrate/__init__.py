@@ -7,6 +7,7 @@ from pullback.numpy.statistics import trapezoid
 from pullback.scipy.integrate.adaptive import quad
 from pullback.scipy.integrate.brownian import BrownianPath
 from pullback.scipy.integrate.cubature import CubatureRegion, CubatureResult, cubature
+from pullback.scipy.integrate.delays import solve_dde
 from pullback.scipy.integrate.grids import Trajectory
 from pullback.scipy.integrate.samples import cumulative_trapezoid, simpson
 from pullback.scipy.integrate.stochastic import solve_sde
@@ -20,6 +21,7 @@ __all__ = [
     "cumulative_trapezoid",
     "quad",
     "simpson",
+    "solve_dde",
     "solve_sde",
     "trapezoid",
 ]

@@ -23,6 +23,7 @@ from pullback.core.tree import register_pytree_node_class
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
+from pullback.primitives.operands import stop_gradient
 from pullback.scipy.arguments import known, real_floats
 from pullback.scipy.integrate.grids import span_of
 from pullback.transforms.autodiff.vmap import vmap
@@ -43,6 +44,7 @@ def unit_path(key: Any, unit: Any, shape: tuple[int, ...], dtype: np.dtype[Any])
     Returns:
       Two arrays, with a leading axis for the times.
     """
+    unit = unit if isinstance(unit, np.ndarray) else stop_gradient(unit)
     depth = _depth(unit)
     xp: Any = np if isinstance(unit, np.ndarray) else pnp
     count = unit.shape[0]
@@ -123,7 +125,8 @@ class BrownianPath:
 
     It is the path that :func:`solve_sde` uses with the same key and span: ``path(t)`` is its value, zero at the first
     time. Values at different times belong to one path, however many are asked for. The path is as fine as 2**-24 of the
-    span. It is a tree whose leaves are the key and the span, so that it can be mapped over keys.
+    span. It has no derivative with respect to time. It is a tree whose leaves are the key and the span, so
+    that it can be mapped over keys.
 
     Args:
       key: a random key.

@@ -13,6 +13,7 @@ from pullback.core import dtypes
 from pullback.core.arguments import quote, typed
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.trace import Tracer
 from pullback.numpy.promotion import inexact_operands, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -116,13 +117,14 @@ def grid_of(name: str, start: Any, stop: Any, count: int, t_eval: Any, *breaks: 
     if t_eval is None and not breaks:
         return Grid(equal, start + width * ArrayImpl(equal.astype(start.dtype)), None, None)
     more, asked = [ops.convert_element_type(x, start.dtype) for x in breaks], None
-    ends = known(start), known(stop)
     if t_eval is not None:
         asked = ops.convert_element_type(real_floats(name, t_eval, "t_eval"), start.dtype)
-        _check_times(name, asked, *ends)
-    every = [known(x) for x in [*more, *([] if asked is None else [asked])]]
-    if all(x is not None for x in [*ends, *every]):
-        return _known_grid(start, width, equal, every[: len(more)], None if asked is None else every[-1], asked)
+        _check_times(name, asked, known(start), known(stop))
+    # A time with a tangent keeps it: its value is known, and it is a tracer.
+    values = [start, stop, *more, *([] if asked is None else [asked])]
+    if not any(isinstance(x, Tracer) for x in values):
+        every = [np.asarray(x) for x in values]
+        return _known_grid(start, width, equal, every[2 : 2 + len(more)], None if asked is None else every[-1], asked)
     low, high = ops.min_p.bind(start, stop), ops.max_p.bind(start, stop)
     inner = [ops.clamp_p.bind(low, x, high) for x in [*map(_as_vector, more), *([] if asked is None else [asked])]]
     safe = ops.where(ops.eq(width, 0.0), 1.0, width)

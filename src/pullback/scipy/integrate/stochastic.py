@@ -157,8 +157,8 @@ def solve_sde(
 
     The Brownian path ``W`` is a function of the key and of time: the same key has the same path at every call, with
     every method, and with steps of every size. The solution can be differentiated with respect to ``y0``, ``args``,
-    ``t_span`` and values that the functions close over, in both modes and to any order; with another span the path is
-    scaled. ``vmap`` over keys makes independent solutions.
+    values that the functions close over, in both modes and to any order; and, without ``t_eval``, with respect to
+    ``t_span``, with which the path is scaled. ``vmap`` over keys makes independent solutions.
 
     Args:
       drift: ``drift(t, y, *args)``, an array of the shape of ``y``.
