@@ -196,17 +196,22 @@ def _on_host(f: Any, options: _Options, a: Any, b: Any, cuts: Any, rule: Rule, f
         for item in zip(values, errors, lows, widths, strict=True):
             heapq.heappush(heap, (-item[1].max(initial=0.0), next(order), *item))
         divisions += 1
-    shape = first.shape[1:]
-    as_array = lambda x, dtype: ArrayImpl(np.asarray(x.reshape(shape), dtype))
-    regions = []
-    for _, _, v, e, low, width in heap:
-        edges = (a + (b - a) * low, a + (b - a) * (low + width)) if finite else (low, low + width)
-        regions.append(CubatureRegion(as_array(v, v.dtype), as_array(e, e.dtype), *(ArrayImpl(x) for x in edges)))
     good = not wanting() and bool(np.isfinite(error).all())
+    as_array = lambda x, dtype: ArrayImpl(np.asarray(x.reshape(first.shape[1:]), dtype))
     return CubatureResult(
-        as_array(value, first.dtype), as_array(error, dtypes.to_real(first.dtype)), good, divisions, regions,
-        options.absolute, options.relative,
+        as_array(value, first.dtype), as_array(error, dtypes.to_real(first.dtype)), good, divisions,
+        _regions(heap, as_array, a, b, finite), options.absolute, options.relative,
     )  # fmt: skip
+
+
+def _regions(heap: Any, as_array: Any, a: Any, b: Any, finite: bool) -> list[CubatureRegion]:
+    """Return the regions of a heap of priorities, numbers, integrals, errors, corners and sizes."""
+    regions = []
+    for _, _, value, error, low, width in heap:
+        edges = (a + (b - a) * low, a + (b - a) * (low + width)) if finite else (low, low + width)
+        results = as_array(value, value.dtype), as_array(error, error.dtype)
+        regions.append(CubatureRegion(*results, *map(ArrayImpl, edges)))
+    return regions
 
 
 # Compiled ------------------------------------------------------------------------------------------------------------
@@ -414,6 +419,7 @@ _integral.defvjp(_integral_fwd, _integral_bwd, symbolic_zeros=True)
 # The function --------------------------------------------------------------------------------------------------------
 
 
+# long: most of it is documentation
 def cubature(
     f: Callable[..., Any],
     a: ArrayLike,

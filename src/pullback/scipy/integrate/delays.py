@@ -104,7 +104,10 @@ def _lag(equation: _Equation, k: int, t: Any, y: Any) -> Any:
 
 def _found(times: Any, at: Any) -> Any:
     """Return the positions of the steps that contain times, from -1, for times before the first one."""
-    return pnp.searchsorted(times, at, side="right").astype(np.int32) - 1
+    if at.shape:
+        return pnp.searchsorted(times, at, side="right").astype(np.int32) - 1
+    # A sum compiles in a fraction of the time that a search takes, of which a step would contain five for each delay.
+    return pnp.sum(times <= at, dtype=np.int32) - 1
 
 
 def _looked_up(times: Any, equation: _Equation) -> Any:
@@ -174,9 +177,7 @@ def _advanced(equation: _Equation, times: Any, pieces: Any, y: Any, i: Any, rows
         return end, piece
 
     def again(pair: Any) -> Any:
-        for _ in range(_PASSES - 1):
-            *pair, _ = taken(pair[1])
-        return tuple(pair)
+        return fori_loop(0, _PASSES - 1, lambda _, pair: taken(pair[1])[:2], pair)
 
     return cond(pnp.asarray(within), again, tuple, (end, piece))
 
@@ -248,6 +249,7 @@ def _crossing(equation: _Equation, k: int, times: Any, states: Any, pieces: Any,
 # The function --------------------------------------------------------------------------------------------------------
 
 
+# long: most of it is documentation
 def solve_dde(
     fun: Callable[..., Any],
     t_span: tuple[ArrayLike, ArrayLike],

@@ -139,6 +139,7 @@ _METHODS: dict[str, dict[str, Callable[[_Equation, Any, _Step], Any]]] = {
 # The function --------------------------------------------------------------------------------------------------------
 
 
+# long: most of it is documentation
 def solve_sde(
     drift: Callable[..., Any],
     diffusion: Callable[..., Any],
