@@ -85,7 +85,7 @@ class CubatureResult:
 tree.register_pytree_node(
     CubatureResult,
     lambda r: ((r.estimate, r.error, r.converged, r.subdivisions), (r.atol, r.rtol)),
-    lambda fixed, leaves: CubatureResult(*leaves, None, *fixed),
+    lambda fixed, leaves: CubatureResult(leaves[0], leaves[1], leaves[2], leaves[3], None, fixed[0], fixed[1]),
 )
 
 
@@ -139,6 +139,27 @@ def _points(xp: Any, t: Any, a: Any, b: Any, finite: bool) -> tuple[Any, Any]:
 _MOST_POINTS = 2**17
 
 
+def _estimates(f: Any, a: Any, b: Any, finite: bool, rule: Rule) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Return the function from the corners and sizes of regions to their integrals and errors."""
+    dtype = a.dtype
+    nodes, weights, differences = (x.astype(dtype) for x in rule)
+    many = max(1, _MOST_POINTS // len(nodes))
+
+    def estimates(lows: Any, widths: Any) -> tuple[Any, Any]:
+        values, errors = [], []
+        for i in range(0, len(lows), many):
+            low, width = lows[i : i + many], widths[i : i + many]
+            x, slope = _points(np, low[:, None, :] + width[:, None, :] * nodes, a, b, finite)
+            out = np.asarray(f(ArrayImpl(x.reshape(-1, len(a)).astype(dtype))))
+            flat = out.reshape(len(low), len(nodes), -1) * slope[:, :, None]
+            volume = width.prod(-1)[:, None]
+            values.append(volume * np.einsum("n,rnm->rm", weights, flat))
+            errors.append(abs(volume * np.einsum("n,rnm->rm", differences, flat)))
+        return np.concatenate(values), np.concatenate(errors)
+
+    return estimates
+
+
 def _on_host(f: Any, options: _Options, a: Any, b: Any, cuts: Any, rule: Rule, first: Any) -> CubatureResult:
     """Integrate on the host.
 
@@ -152,21 +173,7 @@ def _on_host(f: Any, options: _Options, a: Any, b: Any, cuts: Any, rule: Rule, f
     """
     ndim, dtype = len(a), a.dtype
     finite = bool(np.isfinite(a).all() and np.isfinite(b).all())
-    nodes, weights, differences = (x.astype(dtype) for x in rule)
-    many = max(1, _MOST_POINTS // len(nodes))
-
-    def estimates(lows: Any, widths: Any) -> tuple[Any, Any]:
-        values, errors = [], []
-        for i in range(0, len(lows), many):
-            low, width = lows[i : i + many], widths[i : i + many]
-            x, slope = _points(np, low[:, None, :] + width[:, None, :] * nodes, a, b, finite)
-            out = np.asarray(f(ArrayImpl(x.reshape(-1, ndim).astype(dtype))))
-            flat = out.reshape(len(low), len(nodes), -1) * slope[:, :, None]
-            volume = width.prod(-1)[:, None]
-            values.append(volume * np.einsum("n,rnm->rm", weights, flat))
-            errors.append(abs(volume * np.einsum("n,rnm->rm", differences, flat)))
-        return np.concatenate(values), np.concatenate(errors)
-
+    estimates = _estimates(f, a, b, finite, rule)
     ends = [np.array(list(pairwise(axis)), dtype) for axis in cuts]
     boxes = np.array([np.stack(sides) for sides in product(*ends)], dtype)
     lows, widths = boxes[:, :, 0], boxes[:, :, 1] - boxes[:, :, 0]
@@ -490,7 +497,7 @@ def cubature(
         one = 0.5 * (np.where(np.isfinite(hosts[0]), hosts[0], 0) + np.where(np.isfinite(hosts[1]), hosts[1], 0))
         first = call(ArrayImpl(one[None].astype(low.dtype)))
         if on_host(first) is not None:
-            return _eager(call, options, *hosts, rules, first)
+            return _eager(call, options, hosts[0], hosts[1], hosts[2], rules, first)
     if options.limit == _ANY:
         raise UnsupportedArgumentError(f"{name}: max_subdivisions=None needs an eager call; pass a number")
     converted, params = closure_convert(lambda x: call(x[None])[0], low)
@@ -541,7 +548,7 @@ def _options(rule: str, rtol: Any, atol: Any, max_subdivisions: Any) -> _Options
     limit = _ANY if max_subdivisions is None else known_int("cubature", "max_subdivisions", max_subdivisions)
     if limit < 1:
         raise ArgumentError(f"cubature: max_subdivisions must be at least 1, got {limit}")
-    return _Options(rule, *bounds, limit)
+    return _Options(rule, bounds[0], bounds[1], limit)
 
 
 def _cuts(points: Any, a: Any, b: Any) -> Any:
