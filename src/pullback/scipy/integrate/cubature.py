@@ -342,9 +342,9 @@ def _face(f: Callable[..., Any], options: _Options, axis: int, at: Any, limits: 
         value = on_face(None, [at, *params])
     else:
         rule = "gk21" if options.rule == "genz-malik" and len(others) < 2 else options.rule
-        places = np.array(others)
+        kept = np.array(others)
         value = _integral(
-            on_face, options._replace(rule=rule, each=False), a[places], b[places], cuts[places], [at, *params]
+            on_face, options._replace(rule=rule, each=False), a[kept], b[kept], cuts[kept], [at, *params]
         )[0]
     return ops.where(infinite, 0.0, value)
 
