@@ -11,18 +11,11 @@ from pullback.scipy.integrate.delays import solve_dde
 from pullback.scipy.integrate.grids import Trajectory
 from pullback.scipy.integrate.samples import cumulative_trapezoid, simpson
 from pullback.scipy.integrate.stochastic import solve_sde
+from pullback.scipy.integrate.symplectic import PhaseTrajectory, solve_hamiltonian, solve_symplectic
 
 __all__ = [
-    "BrownianPath",
-    "CubatureRegion",
-    "CubatureResult",
-    "Trajectory",
-    "cubature",
-    "cumulative_trapezoid",
-    "quad",
-    "simpson",
-    "solve_dde",
-    "solve_sde",
+    "BrownianPath", "CubatureRegion", "CubatureResult", "PhaseTrajectory", "Trajectory", "cubature",
+    "cumulative_trapezoid", "quad", "simpson", "solve_dde", "solve_hamiltonian", "solve_sde", "solve_symplectic",
     "trapezoid",
-]
+]  # fmt: skip
 face(globals())
