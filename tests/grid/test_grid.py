@@ -32,7 +32,7 @@ from pullback.derivatives import taylor
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
-from pullback.scipy import special
+from pullback.scipy import ndimage, special
 from tests.grid.all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
 from tests.grid.numpy_specs import NOT_IN_THE_TABLE
 from tests.grid.scipy_signal_specs import MODULES as OF_SIGNALS
@@ -224,12 +224,15 @@ OF_INTERPOLATION = {
 }  # fmt: skip
 """Functions of structures that are found on the host: ``tests/scipy/interpolate`` has their laws."""
 
+OF_IMAGES = {f"scipy.ndimage.{name}" for name in ndimage.__all__} - {"scipy.ndimage.map_coordinates"}
+"""Functions of windows and labels: ``tests/scipy/ndimage`` has their laws."""
+
 
 def test_every_function_of_the_signal_modules_has_a_row() -> None:
     rows = {s.operation for s in OF_FUNCTIONS}
     for module in OF_SIGNALS:
         name = module.__name__.removeprefix("pullback.")
-        assert {f"{name}.{f}" for f in module.__all__} - rows - OF_INTERPOLATION == set()
+        assert {f"{name}.{f}" for f in module.__all__} - rows - OF_INTERPOLATION - OF_IMAGES == set()
 
 
 # Value, dtype and shape --------------------------------------------------------------------------------------------
