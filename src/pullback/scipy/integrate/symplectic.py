@@ -222,7 +222,7 @@ def _solve(
     whole = [pnp.moveaxis(pnp.concatenate([x[None], xs]), 0, -1) for x, xs in zip((q, p), states, strict=True)]
     fractions = np.arange(total // between + 1) * (between / total)
     times = start + (stop - start) * ArrayImpl(fractions.astype(start.dtype))
-    return PhaseTrajectory(times, *whole)
+    return PhaseTrajectory(times, whole[0], whole[1])
 
 
 # long: most of it is documentation
