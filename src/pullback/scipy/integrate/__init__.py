@@ -1,4 +1,4 @@
-"""Integrals of functions and of samples, and solutions of differential equations: ``pullback.scipy.integrate``."""
+"""Integrals of functions and of samples, and differential equations: ``pullback.scipy.integrate``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pullback.scipy.integrate.brownian import BrownianPath
 from pullback.scipy.integrate.cubature import CubatureRegion, CubatureResult, cubature
 from pullback.scipy.integrate.delays import solve_dde
 from pullback.scipy.integrate.grids import Trajectory
+from pullback.scipy.integrate.ivp import OdeResult, OdeSolution, solve_ivp
 from pullback.scipy.integrate.samples import cumulative_trapezoid, simpson
 from pullback.scipy.integrate.stochastic import solve_sde
 from pullback.scipy.integrate.symplectic import PhaseTrajectory, solve_hamiltonian, solve_symplectic
 
 __all__ = [
-    "BrownianPath", "CubatureRegion", "CubatureResult", "PhaseTrajectory", "Trajectory", "cubature",
-    "cumulative_trapezoid", "quad", "simpson", "solve_dde", "solve_hamiltonian", "solve_sde", "solve_symplectic",
-    "trapezoid",
+    "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory", "Trajectory",
+    "cubature", "cumulative_trapezoid", "quad", "simpson", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde",
+    "solve_symplectic", "trapezoid",
 ]  # fmt: skip
 face(globals())
