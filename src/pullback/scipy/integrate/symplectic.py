@@ -73,14 +73,14 @@ class _Shears(NamedTuple):
       kick, drift: from time, position (momentum) and parameters to the derivative of the other.
       fractions: the sizes of the leapfrog steps.
       every: the number of steps from one result to the next.
-      count: the number of results after the first.
+      results: the number of results after the first.
     """
 
     kick: Callable[..., Any]
     drift: Callable[..., Any]
     fractions: tuple[float, ...]
     every: int
-    count: int
+    results: int
 
 
 def _parts(shears: _Shears) -> list[tuple[bool, float, float]]:
@@ -125,7 +125,7 @@ def _solved(shears: _Shears, start: Any, h: Any, state: Any, params: Any) -> Any
         state = step(0, state) if shears.every == 1 else fori_loop(0, shears.every, step, state)
         return state, state
 
-    return scan(results, state, ArrayImpl(np.arange(shears.count, dtype=np.int32)))[1]
+    return scan(results, state, ArrayImpl(np.arange(shears.results, dtype=np.int32)))[1]
 
 
 _solution = custom_vjp(_solved, nondiff_argnums=(0,))
@@ -172,7 +172,7 @@ def _solution_bwd(shears: _Shears, residuals: Any, cts: Any) -> Any:
 
     zeros = pnp.zeros_like(start), pnp.zeros_like(h), [pnp.zeros_like(x) for x in params]
     carry = last, tuple(pnp.zeros_like(x) for x in last), zeros
-    rows = ArrayImpl(np.arange(shears.count, dtype=np.int32))
+    rows = ArrayImpl(np.arange(shears.results, dtype=np.int32))
     (_, ct, (of_start, of_h, of_params)), _ = scan(results, carry, (rows, cts), reverse=True)
     return of_start, of_h, ct, of_params
 
