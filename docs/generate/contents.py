@@ -36,6 +36,7 @@ PLACES = {
         "learn/*", "second_order", "taylor", "sparse_derivatives", "preaccumulation", "masked_zeros", "decompositions",
         "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "random_families",
         "differential_equations", "devices", "meshes", "processes", "clusters", "compile_time", "glossary", "images",
+        "stochastic_and_delay_equations",
     ),
     "how_to/index": ("how_to/*", "primitives", "export", "gpus", "switches"),
     "examples/index": ("examples/*", "programs/index"),

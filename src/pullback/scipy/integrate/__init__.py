@@ -5,8 +5,18 @@ from __future__ import annotations
 from pullback.core.faces import face
 from pullback.numpy.statistics import trapezoid
 from pullback.scipy.integrate.adaptive import quad
+from pullback.scipy.integrate.brownian import BrownianPath
+from pullback.scipy.integrate.cubature import CubatureRegion, CubatureResult, cubature
+from pullback.scipy.integrate.delays import solve_dde
+from pullback.scipy.integrate.grids import Trajectory
 from pullback.scipy.integrate.ivp import OdeResult, OdeSolution, solve_ivp
 from pullback.scipy.integrate.samples import cumulative_trapezoid, simpson
+from pullback.scipy.integrate.stochastic import solve_sde
+from pullback.scipy.integrate.symplectic import PhaseTrajectory, solve_hamiltonian, solve_symplectic
 
-__all__ = ["OdeResult", "OdeSolution", "cumulative_trapezoid", "quad", "simpson", "solve_ivp", "trapezoid"]
+__all__ = [
+    "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory", "Trajectory",
+    "cubature", "cumulative_trapezoid", "quad", "simpson", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde",
+    "solve_symplectic", "trapezoid",
+]  # fmt: skip
 face(globals())

@@ -53,9 +53,9 @@ _KRONROD = (
 """The positive nodes, with their weights in Kronrod's and Gauss's rules; Kronrod's rule also has the node 0."""
 _AT_ZERO = 0.149445554002916905664936468389821
 
-_NODES = np.array([*[-k[0] for k in _KRONROD], 0.0, *[k[0] for k in reversed(_KRONROD)]])
-_WEIGHTS = np.array([*[k[1] for k in _KRONROD], _AT_ZERO, *[k[1] for k in reversed(_KRONROD)]])
-_GAUSS = np.array([*[k[2] for k in _KRONROD], 0.0, *[k[2] for k in reversed(_KRONROD)]])
+NODES_21 = np.array([*[-k[0] for k in _KRONROD], 0.0, *[k[0] for k in reversed(_KRONROD)]])
+KRONROD_21 = np.array([*[k[1] for k in _KRONROD], _AT_ZERO, *[k[1] for k in reversed(_KRONROD)]])
+GAUSS_21 = np.array([*[k[2] for k in _KRONROD], 0.0, *[k[2] for k in reversed(_KRONROD)]])
 
 
 class _Options(NamedTuple):
@@ -76,8 +76,8 @@ def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any
     half = ops.mul(0.5, ops.sub(high, low))
     dtype = half.dtype
     middle = ops.mul(0.5, ops.add(high, low))
-    values = vmap(f)(ops.add(middle, ops.mul(half, ArrayImpl(_NODES.astype(dtype)))))
-    weights, gauss = (ArrayImpl(w.astype(values.dtype)) for w in (_WEIGHTS, _GAUSS))
+    values = vmap(f)(ops.add(middle, ops.mul(half, ArrayImpl(NODES_21.astype(dtype)))))
+    weights, gauss = (ArrayImpl(w.astype(values.dtype)) for w in (KRONROD_21, GAUSS_21))
     half = ops.convert_element_type(half, values.dtype)
     value = ops.mul(half, pnp.matmul(weights, values))
     difference = ops.abs(ops.sub(value, ops.mul(half, pnp.matmul(gauss, values))))
@@ -88,10 +88,10 @@ def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any
     error = ops.mul(spread, ops.min_p.bind(1.0, ops.mul(share, ops.sqrt(share))))
     error = ops.where(ops.eq(spread, 0.0), difference, error)
     # A value that is not finite makes the error so too, which ends the loop.
-    return value, pnp.max(ops.max_p.bind(error, ops.mul(_rounding(dtype, values.dtype), size)), initial=0.0)
+    return value, pnp.max(ops.max_p.bind(error, ops.mul(rounding(dtype, values.dtype), size)), initial=0.0)
 
 
-def _rounding(*types: np.dtype[Any]) -> float:
+def rounding(*types: np.dtype[Any]) -> float:
     """Return the rounding error of a sum of numbers of these dtypes, relative to the sum of their absolute values."""
     return 5.0 * max(float(dtypes.finfo(dtype).eps) for dtype in types)
 
@@ -147,7 +147,7 @@ def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: 
         total = pnp.sum(errors)
         finite = ops.lt(total, math.inf)
         # Halving cannot reduce the error below the rounding error.
-        exact = ops.mul(2.0 * _rounding(dtype, values.dtype), pnp.sum(ops.abs(values)))
+        exact = ops.mul(2.0 * rounding(dtype, values.dtype), pnp.sum(ops.abs(values)))
         worth = ops.gt(total, ops.max_p.bind(bound, exact))
         return ops.and_p.bind(ops.and_p.bind(finite, worth), ops.lt(n, limit))
 
@@ -169,7 +169,7 @@ def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: 
 # Derivatives ---------------------------------------------------------------------------------------------------------
 
 
-def _vector(out: Any) -> Any:
+def as_vector(out: Any) -> Any:
     """Flatten a result of any shape to a vector of real numbers.
 
     A complex result becomes its real parts followed by its imaginary parts.
@@ -178,8 +178,8 @@ def _vector(out: Any) -> Any:
     return pnp.concatenate([flat.real, flat.imag]) if dtypes.is_complex(out.dtype) else flat
 
 
-def _unvector(flat: Any, out: Any) -> Any:
-    """Rebuild an array with the shape and dtype of ``out`` from the vector ``flat`` that :func:`_vector` returned."""
+def from_vector(flat: Any, out: Any) -> Any:
+    """Rebuild an array with the shape and dtype of ``out`` from the vector ``flat`` that :func:`as_vector` returned."""
     size = math.prod(out.shape)
     if dtypes.is_complex(out.dtype):
         flat = ops.complex(flat[:size], flat[size:])
@@ -198,14 +198,14 @@ def _integral_value(f: Callable[..., Any], options: _Options, a: Any, b: Any, pa
 
     def integrand(s: Any) -> Any:
         x, weight = point(s)
-        value = _vector(f(x, params))
+        value = as_vector(f(x, params))
         return ops.mul(value, ops.convert_element_type(weight, value.dtype))
 
     count = math.prod(like.shape) * (2 if dtypes.is_complex(like.dtype) else 1)
     value, error, n = _halved(integrand, count, a.dtype, options)
     empty = ops.eq(a, b)
     value = ops.where(empty, 0.0, ops.where(backwards, ops.neg(value), value))
-    return _unvector(value, like), ops.where(empty, 0.0, error), n
+    return from_vector(value, like), ops.where(empty, 0.0, error), n
 
 
 _integral = custom_vjp(_integral_value, nondiff_argnums=(0, 1))
@@ -237,14 +237,14 @@ def _integral_jvp(f: Callable[..., Any], options: _Options, primals: Any, tangen
 
         def along(x: Any, operands: Any) -> Any:
             every, directions = operands[:count], operands[count:]
-            return jvp(lambda *ps: f(x, _replaced(every, moving, ps)), [every[i] for i in moving], directions)[1]
+            return jvp(lambda *ps: f(x, replaced(every, moving, ps)), [every[i] for i in moving], directions)[1]
 
         terms.append(_integral(along, options, a, b, [*params, *(tparams[i] for i in moving)])[0])
     tangent = sum(terms[1:], terms[0]) if terms else zero_from_primal(value, True)
     return (value, error, n), (tangent, zero_from_primal(error, True), zero_from_primal(n, True))
 
 
-def _replaced(xs: Any, positions: list[int], others: Any) -> list[Any]:
+def replaced(xs: Any, positions: list[int], others: Any) -> list[Any]:
     out = list(xs)
     for i, x in zip(positions, others, strict=True):
         out[i] = x
@@ -280,8 +280,8 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
 
         def along(x: Any, operands: Any) -> Any:
             every, direction = operands[:-1], operands[-1]
-            pull = vjp(lambda *ps: f(x, _replaced(every, moving, ps)), *[every[i] for i in moving])[1]
-            return _together([v for g in pull(direction) for v in [_vector(g)]])
+            pull = vjp(lambda *ps: f(x, replaced(every, moving, ps)), *[every[i] for i in moving])[1]
+            return _together([v for g in pull(direction) for v in [as_vector(g)]])
 
         unit = ops.div(ct, ops.convert_element_type(size, ct.dtype))
         flat = _integral(along, options, a, b, [*params, unit])[0]
@@ -290,7 +290,7 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
         for i in moving:
             width = params[i].size * (2 if dtypes.is_complex(params[i].dtype) else 1)
             piece = ops.convert_element_type(flat[start : start + width], dtypes.to_real(params[i].dtype))
-            by_params[i] = _unvector(piece, params[i])
+            by_params[i] = from_vector(piece, params[i])
             start += width
     return (*by_limits, by_params)
 
@@ -390,7 +390,7 @@ def quad(
     values, errors, counts = zip(*integrals, strict=True)
     value, error, count = (sum(v[1:], v[0]) for v in (values, errors, counts))
     _warn_of(value, error, options)
-    info = {"neval": (2 * count - len(integrals)) * len(_NODES), "last": count}
+    info = {"neval": (2 * count - len(integrals)) * len(NODES_21), "last": count}
     return (value, error, info) if full_output else (value, error)
 
 
