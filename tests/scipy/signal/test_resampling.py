@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import scipy.signal
 
+import pullback.numpy as jnp
 from pullback import errors, jit
 from pullback.core.config import enable_x64
 from pullback.scipy import signal
 from pullback.scipy.signal.arguments import MODES
+from pullback.scipy.signal.resampling import rate_filter
 from tests.scipy.laws import check_laws
 
 RNG = np.random.default_rng(4)
@@ -27,16 +29,20 @@ def close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_filters_between_rates_continue_as_in_scipy(mode: str) -> None:
-    cases = itertools.product((1, 2, 5, 11), (1, 2, 7, 30), (1, 2, 3), (1, 2, 5))
-    for n, taps, up, down in list(cases)[MODES.index(mode) % 4 :: 4]:
+    for n, taps, (up, down) in itertools.product((2, 5), (1, 2, 7, 30), ((1, 1), (3, 2), (2, 5))):
         x, h = X[:, :n], RNG.standard_normal(taps)
         expected = scipy.signal.upfirdn(h, x, up, down, 1, mode, 0.7)
         close(signal.upfirdn(h, x, up, down, 1, mode, 0.7), expected)
-        if n in (1, 5) and taps in (2, 30):
-            close(jit(lambda h, x: signal.upfirdn(h, x, up, down, 1, mode, 0.7))(h, x), expected)  # noqa: B023
-    f = lambda h, x: signal.upfirdn(h, x, 3, 2, -1, mode, 0.7)
-    g = lambda h, x: scipy.signal.upfirdn(h, x, 3, 2, -1, mode, 0.7)
-    check_laws(f, (RNG.standard_normal(8), X[:, :5]), g)
+        close(rate_filter(jnp.asarray(h), jnp.asarray(x), up, down, mode, 0.7), expected)
+
+
+def test_filters_between_rates_obey_the_laws() -> None:
+    h = RNG.standard_normal(8)
+    for mode in ("constant", "antireflect"):
+        f, g = (lambda h, x, m=m, mode=mode: m.upfirdn(h, x, 3, 2, -1, mode, 0.7) for m in (signal, scipy.signal))
+        check_laws(f, (h, X[0, :5]), g, order=1)
+    for mode in ("reflect", "smooth", "antireflect", "line"):  # for which SciPy reads other memory
+        close(signal.upfirdn(h, X[:, :1], 2, 3, 1, mode), scipy.signal.upfirdn(h, X[:, :1], 2, 3, 1, "edge"))
 
 
 def test_filters_between_rates_of_complex_signals_and_other_axes() -> None:
@@ -45,7 +51,7 @@ def test_filters_between_rates_of_complex_signals_and_other_axes() -> None:
     close(jit(lambda h, x: signal.upfirdn(h, x, 2, 3, 0))(h, Z), scipy.signal.upfirdn(h, Z, 2, 3, 0))
 
 
-@pytest.mark.parametrize("num", [1, 2, 5, 10, 11, 12, 15, 22])
+@pytest.mark.parametrize("num", [1, 5, 10, 11, 22])
 @pytest.mark.parametrize("n", [1, 10, 11])
 def test_resampling_by_fourier_transforms(n: int, num: int) -> None:
     for x, window in itertools.product((X[:, :n], Z[:, :n]), (None, "hann", np.arange(1.0, n + 1), lambda f: f**2 + f)):
@@ -61,12 +67,11 @@ def test_resampling_by_fourier_transforms(n: int, num: int) -> None:
 
 
 def test_resampling_obeys_the_laws() -> None:
-    check_laws(lambda x: signal.resample(x, 7, axis=-1), (X,), lambda x: scipy.signal.resample(x, 7, axis=-1))
-    window = RNG.uniform(0.5, 1, 11)
-    check_laws(lambda x, w: signal.resample(x, 14, axis=-1, window=w), (X, window))
-    for padtype in ("mean", "line", "maximum"):
-        f = lambda x, m=signal, padtype=padtype: m.resample_poly(x, 3, 2, -1, padtype=padtype)
-        check_laws(f, (X,), lambda x, f=f: f(x, scipy.signal))
+    window = RNG.uniform(0.5, 1, 5)
+    f, g = (lambda x, w, m=m: m.resample(x, 8, window=w) for m in (signal, scipy.signal))
+    check_laws(f, (X[0, :5], window), g, order=1)
+    f, g = (lambda x, m=m: m.resample_poly(x, 3, 2, padtype="line") for m in (signal, scipy.signal))
+    check_laws(f, (X[0],), g, order=1)
 
 
 @pytest.mark.parametrize("padtype", [*MODES, "mean", "median", "maximum", "minimum"])
@@ -85,8 +90,8 @@ def test_decimation() -> None:
     for ftype, zero_phase, n in itertools.product(("iir", "fir"), (True, False), (None, 5)):
         arguments = (x, 3, n, ftype, 0, zero_phase)
         close(signal.decimate(*arguments), scipy.signal.decimate(*arguments), 1e-11)
-    f = lambda x: signal.decimate(x, 4, 3, "iir")
-    check_laws(f, (x[:40, 0],), lambda x: scipy.signal.decimate(x, 4, 3, "iir"), tolerance=1e-10)
+    compiled = jit(lambda x: signal.decimate(x, 4, 3, "iir", 0))(x)
+    close(compiled, scipy.signal.decimate(x, 4, 3, "iir", 0), 1e-10)
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -19,8 +19,12 @@ from pullback.scipy.arguments import inexact, known
 
 def promoted(name: str, *xs: Any) -> list[Array]:
     """Promote operands, which may be lists, to one dtype of single or double precision, not weak."""
-    lists = [inexact(name, x) if isinstance(x, (list, tuple)) else x for x in xs]
-    arrays = inexact_operands(name, *lists)
+    return promoted_arrays(name, *(inexact(name, x) if isinstance(x, (list, tuple)) else x for x in xs))
+
+
+def promoted_arrays(name: str, *xs: Any) -> list[Array]:
+    """Promote operands, which must be arrays or numbers, as :func:`promoted` does."""
+    arrays = inexact_operands(name, *xs)
     dtype = arrays[0].dtype if arrays[0].dtype.char in "fdFD" else np.dtype(np.float32)
     return [ops.convert_element_type(x, dtype) if x.weak_type or x.dtype != dtype else x for x in arrays]
 

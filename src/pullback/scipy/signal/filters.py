@@ -20,7 +20,7 @@ from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
 from pullback.primitives.signals.recursive_filter import moving_sum, recursive_filter
 from pullback.scipy.arguments import on_host
-from pullback.scipy.signal.arguments import constant, promoted
+from pullback.scipy.signal.arguments import constant, promoted_arrays
 
 __all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
 
@@ -78,9 +78,9 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     [1.    0.5   0.25  4.125]
     """
     if zi is None:
-        b, a, x = promoted("lfilter", b, a, x)
+        b, a, x = promoted_arrays("lfilter", b, a, x)
     else:
-        b, a, x, zi = promoted("lfilter", b, a, x, zi)
+        b, a, x, zi = promoted_arrays("lfilter", b, a, x, zi)
     where = axis_index(axis, len(x.shape), "lfilter")
     found = _on_host(b, a, x, where, zi)
     if found is not None:
@@ -176,7 +176,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     >>> print(signal.lfilter_zi(b, a), signal.lfilter(b, a, jnp.ones(3), zi=signal.lfilter_zi(b, a))[0])
     [3.] [4. 4. 4.]
     """
-    b, a = _coefficients("lfilter_zi", *promoted("lfilter_zi", b, a))
+    b, a = _coefficients("lfilter_zi", *promoted_arrays("lfilter_zi", b, a))
     size = max(b.shape[0], a.shape[0])
     b, a = _resized(b, size), _resized(a, size)
     gain = ops.div(pnp.sum(b), pnp.sum(a))
@@ -217,7 +217,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     >>> print(signal.sosfilt(sections, jnp.array([1.0, 0.0, 0.0, 4.0])))
     [2.   1.   0.5  8.25]
     """
-    sos, x, *rest = promoted("sosfilt", sos, x, *(() if zi is None else (zi,)))
+    sos, x, *rest = promoted_arrays("sosfilt", sos, x, *(() if zi is None else (zi,)))
     where, last = axis_index(axis, len(x.shape), "sosfilt"), len(x.shape) - 1
     if len(sos.shape) != 2 or sos.shape[1] != 6 or not sos.shape[0]:
         raise ShapeError(f"sosfilt: the sections sos must have shape (n, 6), n at least 1, got {sos.shape}")
@@ -305,7 +305,7 @@ def savgol_filter(
     >>> print(signal.savgol_filter(jnp.array([2.0, 2.0, 5.0, 2.0, 1.0, 0.0, 1.0]), 5, 2).round(3))
     [1.657 3.171 3.543 2.857 0.657 0.229 0.943]
     """
-    (x,) = promoted("savgol_filter", x)
+    (x,) = promoted_arrays("savgol_filter", x)
     where, last = axis_index(axis, len(x.shape), "savgol_filter"), len(x.shape) - 1
     window, order, deriv = (
         known_int("savgol_filter", what, v)

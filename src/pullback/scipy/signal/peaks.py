@@ -333,7 +333,7 @@ def _crossing(x: Any, position: Any, height: Any, step: int) -> Any:
 def _peaks(name: str, peaks: Any, x: Any) -> Any:
     """Convert positions of peaks to a vector of int32; raise if some are known to be out of range."""
     if isinstance(peaks, (list, tuple)):
-        peaks = np.asarray(peaks, np.int64) if len(peaks) else np.zeros(0, np.int64)
+        peaks = pnp.asarray(peaks) if len(peaks) else np.zeros(0, np.int32)
     peaks = operand(name, peaks)
     if len(peaks.shape) != 1 or (peaks.shape[0] and peaks.dtype.kind not in "iu"):
         raise ShapeError(

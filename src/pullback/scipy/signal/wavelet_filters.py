@@ -9,14 +9,11 @@ inside of the unit circle it is one of Daubechies' filters, and with a choice of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-
-__all__ = ["daubechies", "symlet"]
 
 _DIGITS = 50
 
