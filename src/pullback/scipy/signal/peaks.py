@@ -150,11 +150,11 @@ def _positions(name: str, mask: Any, size: Any, fill_value: Any) -> tuple[Any, .
 # Peaks ---------------------------------------------------------------------------------------------------------------
 
 
-def _samples(name: str, x: Any) -> Any:
+def _samples(name: str, x: Any) -> Array:
     x = real_floats(name, x, "the signal x")
     if len(x.shape) != 1:
         raise ShapeError(f"{name}: the signal x must be a vector, got shape {x.shape}")
-    return x
+    return x  # type: ignore[no-any-return]
 
 
 def _told(name: str, call: Callable[[], Any]) -> Any:
@@ -248,7 +248,7 @@ def find_peaks(
     found = None if values is None else search(np.asarray(values, np.float64))
     if size is None and found is not None and is_on_host(x):
         return as_array(_int(found[0])), {k: _property(k, v, x.dtype) for k, v in found[1].items()}
-    count = known_int(name, "size", size) if size is not None else len(found[0])
+    count = len(found[0]) if size is None and found is not None else known_int(name, "size", size)
     fill = known_int(name, "fill_value", fill_value)
     if count < 0:
         raise ArgumentError(f"{name}: size must be at least 0, got {count}")
@@ -282,7 +282,7 @@ def _property(name: str, value: Any, dtype: Any) -> Any:
     return constant(value, dtypes.default_int() if name in _INTS else dtype)
 
 
-def _found(positions: Callable[[Any], Any], shape: tuple[int, ...], *operands: Any) -> Any:
+def _found(positions: Callable[..., Any], shape: tuple[int, ...], *operands: Any) -> Any:
     """Return int32 positions that the host finds, without derivatives by the operands."""
     fixed = stop_gradient(operands)
     values = [known(v) for v in fixed]

@@ -263,9 +263,9 @@ def sosfiltfilt(
     if found is not None and found[0][:, 3].all() and not dtypes.is_complex(sos.dtype):
         known = found[0] / found[0][:, 3:4]
         return constant(imported("scipy.signal").sosfiltfilt(known, found[1], where, padtype, edge), x.dtype)
-    x = _continued(shapes.moveaxis(x, where, last), edge, padtype)
+    wide = _continued(shapes.moveaxis(x, where, last), edge, padtype)
     states = pnp.reshape(sosfilt_zi(sos), (sos.shape[0], *(1,) * last, 2))
-    forth, _ = sosfilt(sos, x, -1, states * x[..., :1])
+    forth, _ = sosfilt(sos, wide, -1, states * wide[..., :1])
     back = _reversed(forth)
     y, _ = sosfilt(sos, back, -1, states * back[..., :1])
     return shapes.moveaxis(slicing.slice_in_dim(_reversed(y), edge, edge + n, last), last, where)
