@@ -157,7 +157,7 @@ def _samples(name: str, x: Any) -> Array:
     return x  # type: ignore[no-any-return]
 
 
-def _told(name: str, call: Callable[[], Any]) -> Any:
+def _of_scipy(name: str, call: Callable[[], Any]) -> Any:
     """Return the result of a function of SciPy; an error of an argument is one of ours, with the same text."""
     try:
         return call()
@@ -239,7 +239,7 @@ def find_peaks(
         "plateau_size": plateau_size, "distance": distance, "wlen": wlen, "rel_height": rel_height,
     }  # fmt: skip
     options = {what: _interval(name, what, value) for what, value in given.items()}
-    search = lambda x: _told(name, lambda: imported("scipy.signal").find_peaks(x, **options))
+    search = lambda x: _of_scipy(name, lambda: imported("scipy.signal").find_peaks(x, **options))
     values = known(x)
     if size is None and values is None:
         raise ConcretizationTypeError(
@@ -390,7 +390,7 @@ def _bases(name: str, wlen: Any, x: Any, peaks: Any) -> Any:
     call = lambda: imported("scipy.signal").peak_prominences(
         np.asarray(x, np.float64), np.asarray(peaks, np.intp), wlen
     )
-    return _told(name, call)
+    return _of_scipy(name, call)
 
 
 def peak_widths(
@@ -436,7 +436,7 @@ def peak_widths(
         call = lambda: imported("scipy.signal").peak_widths(
             np.asarray(x, np.float64), np.asarray(peaks, np.intp), rel_height, data
         )
-        return _told(name, call)
+        return _of_scipy(name, call)
 
     if all(map(is_on_host, operands)):
         return tuple(constant(v, x.dtype) for v in find(*map(host_value, operands)))  # type: ignore[return-value]
