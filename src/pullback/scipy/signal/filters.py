@@ -11,24 +11,20 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.interrupts import imported
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
-from pullback.numpy.promotion import axis_index, inexact_operands, known_int
+from pullback.numpy.promotion import axis_index, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
 from pullback.primitives.signals.recursive_filter import moving_sum, recursive_filter
+from pullback.scipy.arguments import on_host
+from pullback.scipy.signal.arguments import constant, promoted_arrays
 
 __all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
 
 # Recursive filters ---------------------------------------------------------------------------------------------------
-
-
-def _operands(name: str, *xs: Any) -> list[Array]:
-    """Promote operands to one dtype of single or double precision; return them as a list."""
-    arrays = inexact_operands(name, *xs)
-    wide = np.dtype(np.float32)
-    return [x if x.dtype.char in "fdFD" else ops.convert_element_type(x, wide) for x in arrays]
 
 
 def _coefficients(name: str, b: Any, a: Any) -> tuple[Array, Array]:
@@ -82,15 +78,30 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
     [1.    0.5   0.25  4.125]
     """
     if zi is None:
-        b, a, x = _operands("lfilter", b, a, x)
+        b, a, x = promoted_arrays("lfilter", b, a, x)
     else:
-        b, a, x, zi = _operands("lfilter", b, a, x, zi)
+        b, a, x, zi = promoted_arrays("lfilter", b, a, x, zi)
     where = axis_index(axis, len(x.shape), "lfilter")
+    found = _on_host(b, a, x, where, zi)
+    if found is not None:
+        return found
     b, a = _coefficients("lfilter", b, a)
     last = len(x.shape) - 1
     y, state = _filtered("lfilter", b, a, shapes.moveaxis(x, where, last), _moved(zi, where))
     y = shapes.moveaxis(y, last, where)
     return y if zi is None else (y, shapes.moveaxis(state, last, where))
+
+
+def _on_host(b: Any, a: Any, x: Any, axis: int, zi: Any) -> Any:
+    """Return what :func:`lfilter` returns, by SciPy, if all arrays are concrete and fit; else None."""
+    found = on_host(b, a, x, *(() if zi is None else (zi,)))
+    if found is None or not x.size or len(b.shape) != 1 or len(a.shape) != 1 or not b.size or not found[1][:1].all():
+        return None
+    order = max(b.shape[0], a.shape[0]) - 1
+    if zi is not None and zi.shape != (*x.shape[:axis], order, *x.shape[axis + 1 :]):
+        return None
+    out = imported("scipy.signal").lfilter(*found[:3], axis, *found[3:])
+    return tuple(constant(v, x.dtype) for v in out) if zi is not None else constant(out, x.dtype)
 
 
 def _moved(zi: Any, axis: int) -> Any:
@@ -165,7 +176,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     >>> print(signal.lfilter_zi(b, a), signal.lfilter(b, a, jnp.ones(3), zi=signal.lfilter_zi(b, a))[0])
     [3.] [4. 4. 4.]
     """
-    b, a = _coefficients("lfilter_zi", *_operands("lfilter_zi", b, a))
+    b, a = _coefficients("lfilter_zi", *promoted_arrays("lfilter_zi", b, a))
     size = max(b.shape[0], a.shape[0])
     b, a = _resized(b, size), _resized(a, size)
     gain = ops.div(pnp.sum(b), pnp.sum(a))
@@ -206,7 +217,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     >>> print(signal.sosfilt(sections, jnp.array([1.0, 0.0, 0.0, 4.0])))
     [2.   1.   0.5  8.25]
     """
-    sos, x, *rest = _operands("sosfilt", sos, x, *(() if zi is None else (zi,)))
+    sos, x, *rest = promoted_arrays("sosfilt", sos, x, *(() if zi is None else (zi,)))
     where, last = axis_index(axis, len(x.shape), "sosfilt"), len(x.shape) - 1
     if len(sos.shape) != 2 or sos.shape[1] != 6 or not sos.shape[0]:
         raise ShapeError(f"sosfilt: the sections sos must have shape (n, 6), n at least 1, got {sos.shape}")
@@ -216,6 +227,11 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
             f"sosfilt: the initial states zi must have {last + 2} axes, the first of size {count}, got shape "
             f"{rest[0].shape}"
         )
+    found = on_host(sos, x, *rest)
+    states_fit = not rest or rest[0].shape == (count, *x.shape[:where], 2, *x.shape[where + 1 :])
+    if found is not None and x.size and states_fit and found[0][:, 3].all() and not dtypes.is_complex(sos.dtype):
+        out = imported("scipy.signal").sosfilt(found[0] / found[0][:, 3:4], found[1], where, *found[2:])
+        return tuple(constant(v, x.dtype) for v in out) if rest else constant(out, x.dtype)
     y, states = shapes.moveaxis(x, where, last), []
     for k in range(count):
         section = shapes.reshape(slicing.slice_in_dim(sos, k, k + 1, 0), (6,))
@@ -289,7 +305,7 @@ def savgol_filter(
     >>> print(signal.savgol_filter(jnp.array([2.0, 2.0, 5.0, 2.0, 1.0, 0.0, 1.0]), 5, 2).round(3))
     [1.657 3.171 3.543 2.857 0.657 0.229 0.943]
     """
-    (x,) = _operands("savgol_filter", x)
+    (x,) = promoted_arrays("savgol_filter", x)
     where, last = axis_index(axis, len(x.shape), "savgol_filter"), len(x.shape) - 1
     window, order, deriv = (
         known_int("savgol_filter", what, v)

@@ -1,0 +1,148 @@
+"""What the functions for signals share: their operands in one precision, and arrays that continue beyond both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.array import Array, ArrayImpl
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from pullback.numpy.promotion import inexact_operands, known_int, quote
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import slicing
+from pullback.scipy.arguments import inexact, known
+
+
+def promoted(name: str, *xs: Any) -> list[Array]:
+    """Promote operands, which may be lists, to one dtype of single or double precision, not weak."""
+    return promoted_arrays(name, *(inexact(name, x) if isinstance(x, (list, tuple)) else x for x in xs))
+
+
+def promoted_arrays(name: str, *xs: Any) -> list[Array]:
+    """Promote operands, which must be arrays or numbers, as :func:`promoted` does."""
+    arrays = inexact_operands(name, *xs)
+    dtype = arrays[0].dtype if arrays[0].dtype.char in "fdFD" else np.dtype(np.float32)
+    return [ops.convert_element_type(x, dtype) if x.weak_type or x.dtype != dtype else x for x in arrays]
+
+
+def signal(name: str, x: Any) -> Array:
+    """Convert a signal to an array of single or double precision with at least one axis."""
+    (x,) = promoted(name, x)
+    if not x.shape:
+        raise ShapeError(f"{name} takes an array with at least one axis, got a number")
+    return x  # type: ignore[no-any-return]
+
+
+def vector(name: str, x: Any, what: str) -> Array:
+    """Convert coefficients to a non-empty vector; a number is a vector of one. ``what`` names them in errors."""
+    (x,) = promoted(name, x)
+    if not x.shape:
+        x = pnp.reshape(x, (1,))
+    check_vector(name, x, what)
+    return x  # type: ignore[no-any-return]
+
+
+def check_vector(name: str, x: Any, what: str) -> None:
+    """Raise unless ``x`` is a vector with elements; ``what`` names it in errors."""
+    if len(x.shape) != 1 or not x.shape[0]:
+        raise ShapeError(f"{name}: {what} must be a non-empty vector, got shape {x.shape}")
+
+
+def positive_int(name: str, what: str, value: Any) -> int:
+    """Convert an argument to an int that is at least 1; ``what`` is its name."""
+    number = known_int(name, what, value)
+    if number < 1:
+        raise ArgumentError(f"{name}: {what} must be positive, got {number}")
+    return number
+
+
+def known_number(name: str, what: str, value: Any) -> float:
+    """Return a real number that the host must know; ``what`` is its name."""
+    found = known(value) if isinstance(value, Array) else value
+    if found is None:
+        raise ConcretizationTypeError(
+            f"{name}: {what} must be a known number, because the host uses it; got a traced value. Mark the argument "
+            f"as static, or pass a Python number"
+        )
+    try:
+        array = np.asarray(found)
+        if array.ndim or array.dtype.kind not in "iufb":
+            raise TypeError
+        return float(array)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}: {what} must be a real number, got {quote(value)}") from None
+
+
+def constant(values: Any, dtype: Any) -> ArrayImpl:
+    """Return NumPy's array as ours, in a dtype."""
+    return ArrayImpl(np.asarray(values, dtype, order="C"))
+
+
+def default_floats(values: Any) -> ArrayImpl:
+    """Return floats or complex numbers in the default precision."""
+    values = np.asarray(values)
+    real = dtypes.default_float()
+    return constant(values, dtypes.to_complex(real) if values.dtype.kind == "c" else real)
+
+
+# Beyond the ends -----------------------------------------------------------------------------------------------------
+
+MODES = (
+    "constant", "symmetric", "edge", "smooth", "reflect", "antisymmetric", "antireflect", "wrap", "line",
+)  # fmt: skip
+"""How a signal continues beyond its ends."""
+
+
+def check_mode(name: str, mode: Any, modes: Sequence[str] = MODES) -> None:
+    """Raise unless ``mode`` is one of ``modes``."""
+    if not isinstance(mode, str) or mode not in modes:
+        raise ArgumentError(f"{name}: mode must be one of {', '.join(map(repr, modes))}, got {quote(mode)}")
+
+
+def extended(x: Any, before: int, after: int, mode: str, cval: Any = 0.0) -> Any:
+    """Continue the last axis of ``x``, which has elements, by some elements at both ends; see ``MODES``.
+
+    Every mode is affine in ``x``: each new element is a multiple of one element, plus multiples of those at the ends.
+    """
+    n, last = x.shape[-1], len(x.shape) - 1
+    ends = [np.arange(-before, 0), np.arange(n, n + after)]
+    sides = [_beyond(x, positions, mode, cval) for positions in ends if positions.size]
+    if not sides:
+        return x
+    return slicing.concatenate([*sides[: before > 0], x, *sides[before > 0 :]], last)
+
+
+def _beyond(x: Any, positions: np.ndarray[Any, Any], mode: str, cval: Any) -> Any:
+    """Return the elements at some positions before the first of ``x``, or after the last, along the last axis."""
+    n, shape = x.shape[-1], (*x.shape[:-1], len(positions))
+    if mode == "constant":
+        return pnp.broadcast_to(ops.convert_element_type(pnp.asarray(cval), x.dtype), shape)
+    first, final = x[..., :1], x[..., -1:]
+    near, beyond = (first, positions) if positions[0] < 0 else (final, positions - (n - 1))
+    along = lambda values: constant(values, x.dtype)
+    if mode == "edge" or (n == 1 and mode in ("reflect", "smooth", "line", "antireflect")):
+        return pnp.broadcast_to(near, shape)
+    if mode == "smooth":
+        slope = x[..., 1:2] - first if positions[0] < 0 else final - x[..., -2:-1]
+        return near + slope * along(beyond)
+    if mode == "line":
+        return near + (final - first) * along(beyond / (n - 1))
+    period = {"wrap": n, "symmetric": 2 * n, "antisymmetric": 2 * n}.get(mode, 2 * (n - 1))
+    turns, phase = np.divmod(positions, period)
+    mirrored = phase >= n
+    inner = 2 * n - 1 - phase if mode in ("symmetric", "antisymmetric") else period - phase
+    values = x[..., np.where(mirrored, inner, phase)]
+    if mode == "antisymmetric":
+        return values * along(np.where(mirrored, -1, 1))
+    if mode == "antireflect":
+        # The two mirror images of odd type shift the signal by twice the difference of its ends.
+        return (
+            values * along(np.where(mirrored, -1, 1))
+            + (final * along(2 * mirrored))
+            + ((final - first) * along(2 * turns))
+        )
+    return values
