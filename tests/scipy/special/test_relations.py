@@ -47,7 +47,7 @@ CASES: dict[str, tuple[list[Any], int]] = {
     "pdtr": ([COUNTS[0], X], 1), "pdtrc": ([COUNTS[0], X], 1),
     "gdtr": ([X, X + 1, X[::-1]], 0), "gdtrc": ([X, X + 1, X[::-1]], 0), "betaincc": ([X, X + 1, U], 0),
     "fdtr": ([X, X + 1, X[::-1]], 0), "fdtrc": ([X, X + 1, X[::-1]], 0), "fdtri": ([X, X + 1, U], 0),
-    "bdtr": ([*map(np.floor, COUNTS), U], 2), "bdtrc": ([*map(np.floor, COUNTS), U], 2),
+    **dict.fromkeys(["bdtr", "bdtrc"], ([np.floor(COUNTS[0]), COUNTS[1].astype(int), U], 2)),
     "nbdtr": ([*map(np.floor, COUNTS), U], 2), "nbdtrc": ([*map(np.floor, COUNTS), U], 2),
     **dict.fromkeys(["struve", "modstruve", "jve", "yve", "ive", "kve", "pbdv", "pbvv"], ([ORDERS, X], 1)),
     "pbwa": ([ORDERS, X * 0.7], 1), "kn": ([WHOLE, X], 1), "yn": ([WHOLE, X], 1),

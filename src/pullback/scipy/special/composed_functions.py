@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as pnp
 from pullback.core.interrupts import imported
 from pullback.primitives import elementwise as ops
@@ -33,7 +35,18 @@ def _scipys(name: str) -> Function:
 
 def _of(name: str, of: Function) -> Function:
     """Return SciPy's function of concrete arrays, and the formula ``of`` of others."""
-    return composed(_scipys(name), formula(of))
+    return composed(_of_trials(name) if name in ("bdtr", "bdtrc") else _scipys(name), formula(of))
+
+
+def _of_trials(name: str) -> Function:
+    """Return SciPy's function of successes, trials and a probability; it warns of trials that are floats."""
+    of_integers = _scipys(name)
+
+    def function(k: Any, n: Any, p: Any) -> Any:
+        fine = np.isfinite(n)
+        return np.where(fine, of_integers(k, np.where(fine, n, 0).astype(np.int64), p), np.nan)
+
+    return function
 
 
 # Elementary functions ------------------------------------------------------------------------------------------------
