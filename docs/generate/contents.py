@@ -34,9 +34,9 @@ PLACES = {
     "get_started/index": ("get_started/*", "coming_from"),
     "learn/index": (
         "learn/*", "second_order", "taylor", "sparse_derivatives", "preaccumulation", "masked_zeros", "decompositions",
-        "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "random_families",
-        "differential_equations", "devices", "meshes", "processes", "clusters", "compile_time", "glossary", "images",
-        "stochastic_and_delay_equations",
+        "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "images",
+        "random_families", "differential_equations", "stochastic_and_delay_equations", "devices", "meshes",
+        "processes", "clusters", "compile_time", "glossary",
     ),
     "how_to/index": ("how_to/*", "primitives", "export", "gpus", "switches"),
     "examples/index": ("examples/*", "programs/index"),
