@@ -34,7 +34,7 @@ def _angles(name: str, worN: Any, whole: Any, fs: Any, nyquist: Any, like: Any) 
         raise ShapeError(f"{name}: the sampling frequency fs must be a number, got shape {rate.shape}")
     rate = ops.convert_element_type(rate, real)
     scale = rate * constant(1 / _TURN, real)
-    if worN is None or isinstance(worN, int) or (isinstance(worN, np.integer)):
+    if worN is None or isinstance(worN, (int, np.integer)):
         count = 512 if worN is None else positive_int(name, "worN", int(worN))
         w = constant(np.linspace(0, _TURN if whole else math.pi, count, endpoint=nyquist and not whole), real)
         return w * scale, w
