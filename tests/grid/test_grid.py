@@ -229,9 +229,15 @@ OF_PEAKS = """
     argrelextrema argrelmax argrelmin find_peaks peak_prominences peak_widths
 """
 OF_FILTERS = """
-    decimate filtfilt lfiltic resample resample_poly sosfilt_zi sosfiltfilt upfirdn
+    bessel butter cheby1 cheby2 decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos freqz_zpk iirfilter
+    iirnotch iirpeak lfiltic resample resample_poly sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos tf2zpk upfirdn zpk2sos
+    zpk2tf
 """
-IN_OWN_TESTS = OF_INTERPOLATION | {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS}".split()}
+OF_WAVES = """
+    chirp coherence correlation_lags czt gausspulse hilbert periodogram sawtooth spectrogram square sweep_poly
+    unit_impulse wavelets zoom_fft
+"""
+IN_OWN_TESTS = OF_INTERPOLATION | {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS} {OF_WAVES}".split()}
 """Functions whose laws are in ``tests/scipy``: their options have tables there, or results are positions."""
 
 

@@ -82,7 +82,7 @@ def known_number(name: str, what: str, value: Any) -> float:
 
 def constant(values: Any, dtype: Any) -> ArrayImpl:
     """Return NumPy's array as ours, in a dtype."""
-    return ArrayImpl(np.ascontiguousarray(np.asarray(values), dtype))
+    return ArrayImpl(np.asarray(values, dtype, order="C"))
 
 
 def default_floats(values: Any) -> ArrayImpl:

@@ -268,7 +268,7 @@ def _moved(prototype: Any, w: Any, kind: str, analog: bool) -> tuple[Any, Any, A
     ``w`` are its frequencies: fractions of half the sampling frequency, or angular frequencies if it is analog.
     """
     wide = dtypes.to_complex(w.dtype)
-    roots = [np.asarray(v, np.complex128) for v in prototype[:2]]
+    roots = [np.atleast_1d(np.asarray(v, np.complex128)) for v in prototype[:2]]
     degree = len(roots[1]) - len(roots[0])
     if not analog:
         w = pnp.tan(w * constant(math.pi / 2, w.dtype)) * constant(4, w.dtype)

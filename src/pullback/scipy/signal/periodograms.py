@@ -75,7 +75,7 @@ def spectrogram(
       scaling: ``"density"`` for power by frequency, ``"spectrum"`` for power.
       axis: along which axis.
       mode: ``"psd"`` for power spectral densities; ``"complex"`` for Fourier transforms, and ``"magnitude"``,
-        ``"angle"`` and ``"phase"`` for their absolute values, angles, and angles that have no jumps over time.
+        ``"angle"`` and ``"phase"`` for their absolute values, angles, and angles without jumps between frequencies.
 
     Returns:
       The frequencies, the times of the middles of the segments, and the spectra, which have the frequencies along the
@@ -119,7 +119,7 @@ def spectrogram(
         out = found * ops.convert_element_type(pnp.sqrt(scale), found.dtype)
         out = {"magnitude": pnp.abs, "angle": pnp.angle, "phase": pnp.angle}.get(mode, lambda v: v)(out)
     out = pnp.moveaxis(out, -1, -2)
-    out = pnp.unwrap(out, axis=-1) if mode == "phase" else out
+    out = pnp.unwrap(out, axis=-2) if mode == "phase" else out
     times = spectra.times_of(np.arange(parts.size / 2, n - parts.size / 2 + 1, float(parts.step)), rate)
     return spectra.frequencies_of(parts.nfft, rate, onesided), times, shapes.moveaxis(out, last, where)
 

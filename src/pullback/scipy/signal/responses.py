@@ -271,7 +271,7 @@ def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, worN: int | ArrayLike | 
         if values is None:
             return None
         host = imported("scipy.signal")
-        return told("freqs_zpk", lambda: host.freqs_zpk(values[0], values[1], values[2].item(), count)[0])
+        return told("freqs_zpk", lambda: host.freqs_zpk(values[0], values[1], values[2].real.item(), count)[0])
 
     w = _frequencies("freqs_zpk", worN, k, find)
     return w, _by_roots(ops.complex(pnp.zeros_like(w), w), z, p, k)
