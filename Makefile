@@ -26,7 +26,8 @@ ARRAY_API_ARGS ?= --max-examples 20
 MODULES_IN_C = $(wildcard src/pullback/backends/host/*.[ch] src/pullback/transforms/jit/*.c)
 
 PIP = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python
-PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes
+PIP_SAYS ?= --quiet
+PIP_INSTALL = $(PIP) install $(PIP_SAYS) --no-deps --require-hashes
 PIP_CHECK = $(PIP) check
 
 # Programs leave their byte code for those that start after them, whatever the environment says: runs of tests start some
@@ -181,6 +182,9 @@ targets: ## compile the modules in C for other systems and processors (TARGETS_P
 
 stubs: .venv/dev.stamp ## write what type checkers know of the public names, the .pyi of src/
 	.venv/bin/python -m tests.public.stubs
+
+# These two and library-tests fetch for minutes on a new machine: each package that comes is a line.
+names private-names library-tests: export PIP_SAYS = --progress-bar off
 
 names: ## compare the documented names with the newest JAX that is pinned, and list the parameters of its functions
 	@python=$$(.ci/find-python 3.13) && \

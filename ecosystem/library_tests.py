@@ -106,12 +106,13 @@ def environment(library: str, archive: Path, source: Path, folder: Path) -> Path
       Its Python.
     """
     python = folder / "venv" / "bin" / "python"
+    print(f"{library}: installing it and what its tests need in {folder / 'venv'}", flush=True)
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", folder / "venv"], check=True)
     never = folder / "never.txt"  # uv takes these requirements for all that name the packages: none holds
     never.write_text("jax ; sys_platform == 'never'\njaxlib ; sys_platform == 'never'\n", encoding="utf-8")
     extra, packages = requirements_of(source)
     wanted = [f"{library}{f'[{extra}]' if extra else ''} @ {archive.as_uri()}", *packages, *NEEDS.get(library, [])]
-    install = [UV, "-m", "uv", "pip", "install", "--quiet", "--python", python]
+    install = [UV, "-m", "uv", "pip", "install", "--no-progress", "--python", python]
     pins = ROOT / "requirements"
     subprocess.run([*install, "--no-deps", "-r", pins / "runtime.txt"], check=True)
     subprocess.run([*install, "--no-deps", "--no-build-isolation", "--editable", ROOT], check=True)
@@ -154,6 +155,7 @@ def run(python: Path, source: Path, folder: Path, options: dict[str, Any], argum
         python, "-m", "pullback", "run", "-m", "pytest", "-q", "-p", "sampling", "-p", "no:cacheprovider",
         "-o", "addopts=", "--continue-on-collection-errors", *(arguments or tests_in(source)),
     ]  # fmt: skip
+    print(f"the tests run, for at most {options['seconds']:.0f} seconds; see {folder / 'output.txt'}", flush=True)
     with (folder / "output.txt").open("w", encoding="utf-8") as output:
         limit = options["seconds"] + 600
         try:
@@ -210,6 +212,7 @@ def main() -> int:
         parser.error("name a library")
     folder = FOLDER / given.library
     folder.mkdir(parents=True, exist_ok=True)
+    print(f"{given.library}: fetching the source distribution", flush=True)
     archive = releases.fetched(given.library, source=True).resolve()
     source, version = unpacked(archive, folder), releases.version_of(archive)
     if not tests_in(source):

@@ -276,18 +276,23 @@ def main() -> int:
     given = parser.parse_args()
     if given.page and given.libraries:
         parser.error("--page is written of all libraries: name none")
-    archive = releases.fetched("jax", renew=given.renew)
+    libraries = given.libraries or releases.libraries()
+    releases_of = releases.fetched_all(["jax", *libraries], renew=given.renew)
+    _, archive = next(releases_of)
+    if isinstance(archive, releases.ReleaseError):
+        raise archive
     jax = Sources(releases.python_files(archive))
     used: dict[str, dict[str, Use]] = defaultdict(dict)
     versions = {}
-    for library in given.libraries or releases.libraries():
-        try:
-            release = releases.fetched(library, renew=given.renew)
-        except releases.ReleaseError as error:
-            print(f"{library}: {error}")
+    for number, (library, release) in enumerate(releases_of, 1):
+        head = f"{number:3} of {len(libraries)}: {library}"
+        if isinstance(release, releases.ReleaseError):
+            print(f"{head}: {release}", flush=True)
             continue
         versions[library] = releases.version_of(release)
-        for use in uses_in(releases.python_files(release)):
+        uses = uses_in(releases.python_files(release))
+        print(f"{head} {versions[library]}: {len(uses)} names", flush=True)
+        for use in uses:
             used[jax.shortened(use.name)].setdefault(library, use)
     import pullback.compat
 

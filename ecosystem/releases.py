@@ -7,12 +7,16 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "build" / "releases"
 """Where archives are kept. A library whose archive is there is not fetched again."""
+
+AT_ONCE = 8
+"""How many archives are fetched at the same time: a registry answers slowly, and pip waits for it."""
 
 NEWEST_PYTHON = "3.13"
 """Wheels are fetched for this version of Python, so that a release that needs it is found from an older one too."""
@@ -49,7 +53,9 @@ def fetched(library: str, *, source: bool = False, renew: bool = False, folder: 
         return kept[-1]
     command = [*PIP, "download", "--quiet", "--no-deps", library]
     wheel = ["--only-binary", ":all:", "--python-version", NEWEST_PYTHON]
-    tries = [["--no-binary", ":all:"]] if source else [wheel, ["--no-binary", ":all:"]]
+    # Of this library alone: pip would also build from source what is needed to read the metadata of the distribution.
+    only_source = ["--no-binary", re.split(r"[=<>~!\[]", library)[0]]
+    tries = [only_source] if source else [wheel, only_source]
     before = set(archives(here))
     for options in tries:
         ended = subprocess.run([*command, "--dest", str(here), *options], capture_output=True, text=True)
@@ -59,6 +65,27 @@ def fetched(library: str, *, source: bool = False, renew: bool = False, folder: 
                     old.unlink()
             return archives(here)[-1]
     raise ReleaseError(f"pip fetched no archive of {library}: {ended.stderr.strip().splitlines()[-1:]}")
+
+
+def fetched_all(
+    libraries: Sequence[str], *, renew: bool = False, folder: Path = FOLDER
+) -> Iterator[tuple[str, Path | ReleaseError]]:
+    """Yield each library with the archive of its newest release, or the error, in order; fetch ``AT_ONCE`` at a time.
+
+    Args:
+      libraries: the names of the distributions.
+      renew: whether the registry is asked again though an archive is in the folder.
+      folder: where archives are kept.
+    """
+
+    def tried(library: str) -> Path | ReleaseError:
+        try:
+            return fetched(library, renew=renew, folder=folder)
+        except ReleaseError as error:
+            return error
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from zip(libraries, pool.map(tried, libraries), strict=True)
 
 
 def archives(folder: Path) -> list[Path]:

@@ -1,6 +1,8 @@
-"""MuJoCo MJX: 100 steps of an arm with two hinges and of a ball that falls, derivatives in both directions, batches.
+"""MuJoCo MJX: 100 steps of an arm with two hinges, a ball that falls and bounces, derivatives both ways, batches.
 
-ball: to 2e-3, because the contact enlarges the rounding of float32, by which the ball leaves its plane as far.
+Of the ball 61 steps are compared, with its first bounce. With the instructions of AVX instead of those of the newest
+processors, JAX's own positions are 1e-6 apart after these, and after the second bounce, at step 64, by 3e-3 and more:
+each contact enlarges the rounding of float32.
 """
 
 import json
@@ -57,7 +59,7 @@ positions, velocity = swing(torques)
 tangent = jax.jvp(swing, (torques,), (jnp.array([1.0, 0.5]),))[1]
 ball, above = made(BALL)
 fall = jax.jit(
-    lambda speed: trajectory(ball, above.replace(qvel=above.qvel.at[0].set(speed)), 100)[1][::20, 0:3:2]
+    lambda speed: trajectory(ball, above.replace(qvel=above.qvel.at[0].set(speed)), 61)[1][::20, 0:3:2]
 )  # y is rounding alone
 figures = {
     "positions": positions.tolist(),

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -106,6 +107,40 @@ def test_archives(scan: Any, tmp_path: Path) -> None:
     (tmp_path / "a-b").mkdir()
     kept = wheel.rename(tmp_path / "a-b" / wheel.name)
     assert releases.fetched("a-b", folder=tmp_path) == kept
+
+
+def test_archives_are_fetched_together_and_come_in_order(scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    releases, all_have_begun = scan.releases, threading.Barrier(3, timeout=30)
+
+    def fetched(library: str, **options: Any) -> Path:
+        all_have_begun.wait()
+        if library == "b":
+            raise releases.ReleaseError("none of b")
+        return Path(library)
+
+    monkeypatch.setattr(releases, "fetched", fetched)
+    found = dict(releases.fetched_all(["c", "b", "a"]))
+    assert list(found) == ["c", "b", "a"]
+    assert (found["c"], found["a"], str(found["b"])) == (Path("c"), Path("a"), "none of b")
+
+
+@pytest.mark.parametrize("source", [False, True])
+def test_only_the_library_itself_is_fetched_as_source(
+    scan: Any, source: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``--no-binary :all:`` pip compiles the tools as well that a source distribution is built with."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 1, "", "no such release")
+
+    monkeypatch.setattr(scan.releases.subprocess, "run", run)
+    with pytest.raises(scan.releases.ReleaseError, match="no such release"):
+        scan.releases.fetched("few==1.0", source=source, folder=tmp_path)
+    assert commands[-1][-2:] == ["--no-binary", "few"]
+    assert len(commands) == 2 - source
+    assert all("few==1.0" in command for command in commands)
 
 
 def test_the_list_of_libraries(scan: Any) -> None:

@@ -18,7 +18,8 @@ from pullback.primitives.special import gamma_functions as gammas
 from pullback.primitives.special import others as primitives
 from pullback.scipy import special as ours
 from pullback.scipy.special import elliptic_formulas as elliptic
-from pullback.scipy.special import inverses
+from pullback.scipy.special import inverses, relations
+from pullback.scipy.special import polynomial_formulas as polynomials
 from tests.grid.specs import K, R, Sample, Spec, row
 from tests.helpers import EXHAUSTIVE
 
@@ -111,6 +112,18 @@ SPECIAL_PRIMITIVES: list[Spec] = [
         )
     ),
     of(elliptic.jacobi_am_p, lambda u, m: special.ellipj(u, m)[3], (-4, 4), (0.1, 0.9), tolerance=16),
+    of(relations.scipy_special_p, lambda x: special.airy(x)[0], (-14, 14), params={"function": "airy.ai"},
+       tolerance=8),
+    of(relations.scipy_special_p, lambda x: special.airy(x)[0], (-2, 2), params={"function": "airy.ai"}, **COMPLEX,
+       label="complex"),
+    row(relations.scipy_special_p, wide(special.eval_legendre), K(np.array([0, 3, 7]), np.float32, fixed=True),
+        R(2, 3, lo=-1, hi=1), params={"function": "eval_legendre"}, dtypes="f", derivative="", tolerance=4),
+    *(
+        row(p, wide(lambda n, *xs, name=p.name: getattr(special, name)(n.astype(int), *xs)),
+            K(np.array([0, 2, 5]), np.float32, fixed=True), *[R(3, lo=0.5, hi=2)] * count, R(2, 3, lo=-0.9, hi=0.9),
+            params={"orders": (0,) * (count + 2)}, dtypes="f", derivative="", tolerance=16)
+        for p, count in ((polynomials.jacobi_p, 2), (polynomials.gegenbauer_p, 1), (polynomials.genlaguerre_p, 1))
+    ),
     of(integrals.exp1_p, special.exp1, (0.1, 3)),
     of(integrals.expi_p, special.expi, (0.5, 4)),
     row(integrals.expn_p, wide(special.expn), K(np.array([1, 2, 5]), np.float32), R(2, 3, lo=0.1, hi=3),
@@ -160,12 +173,54 @@ TWO = (R(2, 3, lo=0.2, hi=0.9), R(3, lo=0.5, hi=2))
 DEGREES = K(np.array([0, 1, 2, 4]), np.int32, fixed=True)
 ORDERS = K(np.array([0, -1, 2, 3]), np.int32, fixed=True)
 WHOLE = {"derivative": "d"}
+WHOLE_DEGREES = K(np.array([0, 2, 5]), np.int32, fixed=True)
+
+
+def of_degrees(name: str) -> Callable[..., Any]:
+    """SciPy's polynomial, of integer degrees."""
+    return lambda n, *xs: getattr(special, name)(n.astype(int), *xs)
+
+
+def zeros_of(name: str) -> dict[str, Any]:
+    """The function and reference of a row for three zeros, which are added to an operand."""
+    return {
+        "call": lambda x: getattr(ours, name)(3)[0].astype(x.dtype) + x,
+        "reference": lambda x: getattr(special, name)(3)[0] + x,
+    }
+
+
+def rule_of(name: str, *parameters: float) -> dict[str, Any]:
+    """The function and reference of a row for a quadrature of four nodes, which are added to an operand."""
+    return {
+        "call": lambda x: getattr(ours, name)(4, *parameters)[0].astype(x.dtype) + x,
+        "reference": lambda x: getattr(special, name)(4, *parameters)[0] + x,
+    }
+
 
 SPECIAL: list[Spec] = [
     *(function(name, ONE) for name in (
         "erfcx", "dawsn", "ndtri", "exp1", "expi", "spence", "gamma", "loggamma", "gammasgn", "i0", "i1", "i0e", "i1e",
         "fresnel", "sici", "factorial",
     )),
+    *(function(name, R(2, 3, lo=0.1, hi=3)) for name in ("airy", "airye", "itairy")),
+    *(function(f"{letter}i_zeros", K(np.zeros(3)), **zeros_of(f"{letter}i_zeros")) for letter in "ab"),
+    *(
+        function(f"eval_{name}", WHOLE_DEGREES, *[R(3, lo=1.5, hi=2)] * count, R(2, 3, lo=0.1, hi=0.9), tolerance=32,
+                 reference=of_degrees(f"eval_{name}"))
+        for name, count in (
+            ("legendre", 0), ("chebyt", 0), ("chebyu", 0), ("chebyc", 0), ("chebys", 0), ("hermite", 0),
+            ("hermitenorm", 0), ("laguerre", 0), ("genlaguerre", 1), ("gegenbauer", 1), ("jacobi", 2),
+            ("sh_legendre", 0), ("sh_chebyt", 0), ("sh_chebyu", 0), ("sh_jacobi", 2),
+        )
+    ),
+    *(
+        function(f"roots_{name}", K(np.zeros(4)), **rule_of(f"roots_{name}", *(0.7, 0.4)[:count]))
+        for name, count in (
+            ("legendre", 0), ("chebyt", 0), ("chebyu", 0), ("chebyc", 0), ("chebys", 0), ("hermite", 0),
+            ("hermitenorm", 0), ("laguerre", 0), ("genlaguerre", 1), ("gegenbauer", 1), ("jacobi", 2),
+            ("sh_legendre", 0), ("sh_chebyt", 0), ("sh_chebyu", 0), ("sh_jacobi", 2),
+        )
+    ),
     function("wofz", ONE),
     function("loggamma", R(2, 3, lo=-2, hi=2), dtypes="FD", derivative="D", tolerance=64, label="complex"),
     function("gamma", R(2, 3, lo=-2, hi=2), dtypes="F", tolerance=64, label="complex"),

@@ -32,7 +32,7 @@ from pullback.derivatives import taylor
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
-from pullback.scipy import special
+from pullback.scipy import ndimage, special
 from tests.grid.all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
 from tests.grid.numpy_specs import NOT_IN_THE_TABLE
 from tests.grid.scipy_signal_specs import MODULES as OF_SIGNALS
@@ -224,20 +224,24 @@ OF_INTERPOLATION = {
 }  # fmt: skip
 """Functions of structures that are found on the host: ``tests/scipy/interpolate`` has their laws."""
 
+OF_IMAGES = {f"scipy.ndimage.{name}" for name in ndimage.__all__} - {"scipy.ndimage.map_coordinates"}
+"""Functions of windows and labels: ``tests/scipy/ndimage`` has their laws."""
+
 
 OF_PEAKS = """
     argrelextrema argrelmax argrelmin find_peaks peak_prominences peak_widths
 """
 OF_FILTERS = """
     bessel butter cheby1 cheby2 decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos freqz_zpk iirfilter
-    iirnotch iirpeak lfiltic resample resample_poly sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos tf2zpk upfirdn zpk2sos
-    zpk2tf
+    iirnotch iirpeak lfiltic resample resample_poly sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos tf2zpk upfirdn
+    zpk2sos zpk2tf
 """
 OF_WAVES = """
     chirp coherence correlation_lags czt gausspulse hilbert periodogram sawtooth spectrogram square sweep_poly
     unit_impulse wavelets zoom_fft
 """
-IN_OWN_TESTS = OF_INTERPOLATION | {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS} {OF_WAVES}".split()}
+OF_SCIPY_SIGNAL = {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS} {OF_WAVES}".split()}
+IN_OWN_TESTS = OF_INTERPOLATION | OF_IMAGES | OF_SCIPY_SIGNAL
 """Functions whose laws are in ``tests/scipy``: their options have tables there, or results are positions."""
 
 

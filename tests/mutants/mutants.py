@@ -1224,6 +1224,13 @@ MUTANTS = (
         ["tests/backends/compiler/test_beside.py::test_loops_that_ask_compute_the_same"],
     ),
     Mutant(
+        "chains of gathers that double the code with each are compiled so",
+        "backends/compiler/options.py",
+        "CHAIN = 12",
+        "CHAIN = 1000",
+        ["tests/backends/compiler/test_options.py::test_long_chains_of_gathers_keep_the_emitters"],
+    ),
+    Mutant(
         "functions of an interrupted program are called",
         "backends/host/calls.py",
         "    _refused.update(functions)",

@@ -129,7 +129,7 @@ def test_both_builds_of_pytorch_are_of_one_version() -> None:
 
 def test_make_installs_by_hashes_and_again_when_a_pin_changes() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "PIP_INSTALL = $(PIP) install --quiet --no-deps --require-hashes\n" in text
+    assert "PIP_SAYS ?= --quiet\nPIP_INSTALL = $(PIP) install $(PIP_SAYS) --no-deps --require-hashes\n" in text
     editable = re.findall(r"^.*\$\(PIP\) install .*$", text, re.MULTILINE)[1:]
     assert editable == ["\t$(PIP) install --quiet --no-deps --no-build-isolation --editable ."]
     installed = set()

@@ -78,9 +78,11 @@ def keep(
 ) -> None:  # fmt: skip
     """Keep the program of a function, unless it depends on what may change unseen. See :class:`Kept`.
 
-    Not kept is a program that captured a traced value, or a reference made under a transformation.
+    Not kept is a program that captured a traced value, a reference made under a transformation, or a mutable value of
+    a user's type, whose structure may change.
     """
-    if any(not isinstance(x, ArrayImpl) for x in consts) or any(r.home is not None for r in (*read, *written)):
+    refs = (*read, *written)
+    if any(not isinstance(x, ArrayImpl) for x in consts) or any(r.home is not None or type(r) is not Ref for r in refs):
         return
     bound = bound_by(function)
     cache = None if bound is None else bodies_of(function)

@@ -7,6 +7,7 @@ _face(
     globals(),
     {
         ".continuous": "bits cauchy exponential gumbel laplace logistic normal truncated_normal uniform",
+        ".covariances": "inverse_wishart lkj lkj_cholesky wishart",
         ".counts": "binomial geometric multinomial poisson",
         ".discrete": "bernoulli categorical choice permutation rademacher randint",
         ".gammas": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",

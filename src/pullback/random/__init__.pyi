@@ -13,6 +13,10 @@ from pullback.random.counts import binomial as binomial
 from pullback.random.counts import geometric as geometric
 from pullback.random.counts import multinomial as multinomial
 from pullback.random.counts import poisson as poisson
+from pullback.random.covariances import inverse_wishart as inverse_wishart
+from pullback.random.covariances import lkj as lkj
+from pullback.random.covariances import lkj_cholesky as lkj_cholesky
+from pullback.random.covariances import wishart as wishart
 from pullback.random.discrete import bernoulli as bernoulli
 from pullback.random.discrete import categorical as categorical
 from pullback.random.discrete import choice as choice
@@ -51,8 +55,8 @@ from pullback.random.transformed import weibull_min as weibull_min
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice",
     "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma", "generalized_normal",
-    "geometric", "gumbel", "key", "key_data", "key_dtype", "key_impl", "laplace", "loggamma", "logistic",
-    "lognormal", "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation",
-    "poisson", "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform",
-    "wald", "weibull_min", "wrap_key_data",
+    "geometric", "gumbel", "inverse_wishart", "key", "key_data", "key_dtype", "key_impl", "laplace", "lkj",
+    "lkj_cholesky", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal",
+    "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t",
+    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wishart", "wrap_key_data",
 ]

@@ -27,7 +27,7 @@ from pullback.random.keys import generator_of, words_of
 from pullback.transforms.programs.placement import constrained
 
 
-def _gamma(words: Words, a: Any, shape: Shape, log_space: bool) -> Any:
+def gamma_of(words: Words, a: Any, shape: Shape, log_space: bool) -> Any:
     """Draw gamma samples of shape parameter ``a`` by the key ``words``; if ``log_space``, return their logarithms."""
     if 0 in shape:
         return shapes.full(shape, 0, a.dtype)
@@ -35,7 +35,7 @@ def _gamma(words: Words, a: Any, shape: Shape, log_space: bool) -> Any:
 
 
 def _chisquare(words: Words, df: Any, shape: Shape) -> Any:
-    return ops.mul(ops.exp(_gamma(words, ops.div(df, 2), shape, True)), 2)
+    return ops.mul(ops.exp(gamma_of(words, ops.div(df, 2), shape, True)), 2)
 
 
 def gamma(
@@ -77,7 +77,7 @@ def gamma(
     words, found = words_of("gamma", key), float_dtype("gamma", dtype)
     a = parameter("gamma", "a", a, found)
     size = sample_shape("gamma", shape, a=a.shape)
-    return constrained(_gamma(words, a, size, False), out_sharding, "random.gamma")
+    return constrained(gamma_of(words, a, size, False), out_sharding, "random.gamma")
 
 
 def loggamma(
@@ -115,7 +115,7 @@ def loggamma(
     words, found = words_of("loggamma", key), float_dtype("loggamma", dtype)
     a = parameter("loggamma", "a", a, found)
     size = sample_shape("loggamma", shape, a=a.shape)
-    return constrained(_gamma(words, a, size, True), out_sharding, "random.loggamma")
+    return constrained(gamma_of(words, a, size, True), out_sharding, "random.loggamma")
 
 
 def beta(
@@ -155,10 +155,15 @@ def beta(
     a = parameter("beta", "a", a, found)
     b = parameter("beta", "b", b, found)
     size = sample_shape("beta", shape, a=a.shape, b=b.shape)
-    first, second = (_gamma(k, x, size, True) for k, x in zip(subkeys(words, 2), (a, b), strict=True))
+    return constrained(beta_of(words, a, b, size), out_sharding, "random.beta")
+
+
+def beta_of(words: Words, a: Any, b: Any, shape: Shape) -> Any:
+    """Draw beta samples by the key ``words``."""
+    first, second = (gamma_of(k, x, shape, True) for k, x in zip(subkeys(words, 2), (a, b), strict=True))
     largest = ops.stop_gradient_p.bind(ops.max_p.bind(first, second))
     first, second = (ops.exp(ops.sub(x, largest)) for x in (first, second))
-    return constrained(ops.div(first, ops.add(first, second)), out_sharding, "random.beta")
+    return ops.div(first, ops.add(first, second))
 
 
 def chisquare(
@@ -273,7 +278,7 @@ def t(
     size = sample_shape("t", shape, df=df.shape)
     for_normal, for_gamma = subkeys(words, 2)
     half = ops.div(df, 2)
-    spread = ops.sqrt(ops.div(half, _gamma(for_gamma, half, size, False)))
+    spread = ops.sqrt(ops.div(half, gamma_of(for_gamma, half, size, False)))
     return constrained(ops.mul(normal_of_key(for_normal, size, found), spread), out_sharding, "random.t")
 
 
@@ -316,7 +321,7 @@ def dirichlet(
     size = (*sample_shape("dirichlet", shape, alpha=alpha.shape[:-1]), alpha.shape[-1])
     if 0 in size:
         return constrained(shapes.full(size, 0, found), out_sharding, "random.dirichlet")
-    logs, last = _gamma(words, alpha, size, True), (len(size) - 1,)
+    logs, last = gamma_of(words, alpha, size, True), (len(size) - 1,)
     largest = ops.stop_gradient_p.bind(shapes.expand_dims(reduce_max(logs, last), last))
     scaled = ops.exp(ops.sub(logs, largest))
     return constrained(
@@ -357,7 +362,7 @@ def generalized_normal(
 
 def _generalized_normal(words: Words, p: Any, shape: Shape) -> Any:
     for_size, for_sign = subkeys(words, 2)
-    size = _gamma(for_size, ops.div(1, p), shape, False)
+    size = gamma_of(for_size, ops.div(1, p), shape, False)
     sign, root = signs(for_sign, shape, p.dtype), ops.div(1, p)
     return ops.mul(sign, ops.pow_p.bind(size, root))
 

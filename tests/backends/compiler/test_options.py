@@ -151,6 +151,22 @@ def test_long_programs_with_loops_over_small_arrays_do_without_the_emitters(
     np.testing.assert_allclose(lowered.compile()(x), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("lines", "moves", "looped", "off"),
+    [(12_000, 100, True, True), (12_000, 1000, True, False), (9_000, 0, True, False), (12_000, 0, False, False)],
+)
+def test_very_long_programs_of_large_arrays_do_without_the_emitters_unless_they_move_elements(
+    lines: int, moves: int, looped: bool, off: bool
+) -> None:
+    """A text of its own: to trace 10,000 operations takes seconds."""
+    kind = f"tensor<{100 * options.SMALL}xf32>"
+    body = [f"    %{k + 1} = stablehlo.multiply %{k}, %{k} : {kind}" for k in range(lines)]
+    body[:moves] = [f"    %{k + 1} = stablehlo.slice %0 [0:{k}] : {kind}" for k in range(moves)]
+    text = "\n".join([*body, "    stablehlo.while" if looped else "", "  }", ""])
+    chosen = dict(options.selected("cpu", text))
+    assert (options.EMITTERS in chosen) == (off and client.has_option(options.EMITTERS))
+
+
 @pytest.mark.parametrize(("version", "known"), [("0.10.2", True), ("0.11.0", False), ("0.12.0.1", False)])
 def test_the_emitters_are_not_turned_off_where_the_option_is_gone(
     version: str, known: bool, monkeypatch: pytest.MonkeyPatch
@@ -160,9 +176,12 @@ def test_the_emitters_are_not_turned_off_where_the_option_is_gone(
     assert client.has_option.__wrapped__("xla_cpu_disable_loop_unrolling")
 
 
-@pytest.mark.parametrize(("moves", "off"), [(options.CHAIN, True), (options.CHAIN + 1, False)])
+@pytest.mark.parametrize(("moves", "off"), [(8, True), (options.CHAIN, True), (options.CHAIN + 1, False), (16, False)])
 def test_long_chains_of_gathers_keep_the_emitters(moves: int, off: bool) -> None:
-    """Without the emitters each gather would double the code, so that 30 of them would never end."""
+    """Without the emitters each gather doubles the code: 11 compile in half a second, 16 did not end in a minute.
+
+    These two numbers were measured, so that they do not follow ``CHAIN``.
+    """
 
     def step(i: Any, x: Any) -> Any:
         for k in range(moves):

@@ -1,4 +1,4 @@
-"""Mutable values of users' types as arguments of compiled functions: they get the new arrays and the new structure."""
+"""Mutable values of users' types as arguments of compiled functions, and closed over by loops and branches."""
 
 from __future__ import annotations
 
@@ -146,3 +146,145 @@ def test_what_is_refused() -> None:
     np.testing.assert_array_equal(box.content, [1, 1])
     assert mutable_type(box) == BoxType()
     assert mutable_type(1.0) is None
+
+
+# Closed over: operations on values, as libraries define them ----------------------------------------------------------
+
+
+class _New(hijax.HiPrimitive):
+    def to_lojax(self, *arrays: Any, treedef: Any) -> Box:
+        return Box(tree.unflatten(treedef, arrays))
+
+
+class _Get(hijax.HiPrimitive):
+    multiple_results = True
+
+    def to_lojax(self, box: Box) -> list[Any]:
+        return tree.leaves(box.content)
+
+
+class _Set(hijax.HiPrimitive):
+    multiple_results = True
+
+    def to_lojax(self, box: Box, *arrays: Any, treedef: Any) -> list[Any]:
+        box.content = tree.unflatten(treedef, arrays)
+        return []
+
+
+def new(content: Any) -> Box:
+    arrays, treedef = tree.flatten(content)
+    return _New("new").bind(*arrays, treedef=treedef)
+
+
+def get(box: Box) -> Any:
+    return tree.unflatten(hijax.cur_qdd(box)[0], _Get("get").bind(box))
+
+
+def put(box: Box, content: Any) -> None:
+    arrays, treedef = tree.flatten(content)
+    _Set("set").bind(box, *arrays, treedef=treedef)
+
+
+def count(box: Box, x: Any) -> Any:
+    """Add ``x``, and return how often that was done."""
+    total, n = get(box)
+    put(box, (total + x, n + 1))
+    return get(box)[1]
+
+
+def counter() -> Box:
+    return new((jnp.zeros(2), jnp.float32(0)))
+
+
+LOOPS = {
+    "scan": lambda f: lax.scan(lambda c, x: (c + f(x), None), 0.0, jnp.arange(3.0))[0],
+    "fori_loop": lambda f: lax.fori_loop(0, 3, lambda i, c: c + f(i * 1.0), 0.0),
+    "while_loop": lambda f: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + f(c[0])), (0.0, 0.0))[1],
+    "cond": lambda f: sum(lax.cond(i >= 0, f, lambda x: 0.0, i) for i in jnp.arange(3.0)),
+    "jit": lambda f: sum(map(jit(f), jnp.arange(3.0))),
+    "checkpoint": lambda f: sum(map(pullback.checkpoint(f), jnp.arange(3.0))),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_loops_and_branches_change_values_from_outside(name: str, compiled: bool) -> None:
+    box = counter()
+    run = lambda: LOOPS[name](lambda x: count(box, x))
+    for i in range(2):
+        assert float(jit(run)() if compiled else run()) == sum(range(3 * i + 1, 3 * i + 4))
+    np.testing.assert_array_equal(box.content[0], [6, 6])
+    assert float(box.content[1]) == 6
+
+
+def test_a_value_that_a_body_makes_is_new_in_each_step() -> None:
+    outer = counter()
+
+    def step(c: Any, x: Any) -> Any:
+        inner = counter()
+        n = lax.fori_loop(0, 3, lambda i, c: c + count(inner, x), 0.0)
+        return c + n, (get(inner), count(outer, x))
+
+    total, (inner, n) = lax.scan(step, 0.0, jnp.arange(2.0))
+    assert float(total) == 2 * (1 + 2 + 3)
+    np.testing.assert_array_equal(inner[1], [3, 3])
+    np.testing.assert_array_equal(inner[0], [[0, 0], [3, 3]])
+    np.testing.assert_array_equal(n, [1, 2])
+    np.testing.assert_array_equal(outer.content[0], [1, 1])
+
+
+def test_derivatives_and_batches_of_loops_over_values() -> None:
+    def f(x: Any) -> Any:
+        box = new(x)
+
+        def step(c: Any, _: Any) -> Any:
+            put(box, get(box) * jnp.sin(x))
+            return c + get(box), None
+
+        return lax.scan(step, 0.0, length=3)[0]
+
+    def plain(x: Any) -> Any:
+        return sum(x * jnp.sin(x) ** k for k in (1, 2, 3))
+
+    xs = jnp.array([0.5, 2.0])
+    for transform in (lambda f: f, grad, pullback.jacfwd, lambda f: grad(grad(f)), lambda f: grad(pullback.remat(f))):
+        expected = [float(transform(plain)(x)) for x in xs]
+        np.testing.assert_allclose([transform(f)(x) for x in xs], expected, rtol=1e-4)
+        np.testing.assert_allclose(pullback.vmap(transform(f))(xs), expected, rtol=1e-4)
+        np.testing.assert_allclose(jit(pullback.vmap(transform(f)))(xs), expected, rtol=1e-4)
+
+
+def test_a_compiled_function_in_a_loop_takes_a_value_from_outside() -> None:
+    @jit
+    def step(box: Box, x: Any) -> Any:
+        box.content = (box.content[0] + x, box.content[1] + 1)
+        return box.content[1]
+
+    box = counter()
+    assert float(LOOPS["scan"](lambda x: step(box, x))) == 6
+    np.testing.assert_array_equal(box.content[0], [3, 3])
+    assert float(LOOPS["scan"](lambda x: x + len(eval_shape(step, box, x).shape))) == 3  # which changes nothing
+    assert float(box.content[1]) == 3
+
+
+def test_programs_refuse_another_structure_of_what_they_close_over() -> None:
+    changes = {
+        "structure": lambda a, n: {"a": a, "n": n},
+        "number": lambda a, n: (a,),
+        "shape": lambda a, n: (a[:1], n),
+        "dtype": lambda a, n: (a.astype(int), n),
+    }
+    box = counter()
+    for change in changes.values():
+        with pytest.raises(errors.RefError, match="closes over a mutable Box and changes its structure"):
+            LOOPS["scan"](lambda x, change=change: put(box, change(*get(box))) or x)
+        assert [x.shape for x in box.content] == [(2,), ()]  # and none is traced
+    weak = new(jnp.float32(0))
+    LOOPS["scan"](lambda x: put(weak, jnp.where(x >= 0, 1.0, 2.0)) or x)  # a weakly typed number is converted
+    assert (weak.content.dtype, weak.content.weak_type) == (jnp.float32, False)
+    f = jit(lambda x: count(box, x))
+    f(1.0)
+    put(box, (jnp.zeros(3), jnp.float32(0)))
+    with pytest.raises(errors.RefError, match=r"array 0, f32\[2\], of a mutable Box has changed .* it is f32\[3\]"):
+        f(1.0)
+    assert float(LOOPS["scan"](lambda x: count(box, x))) == 6  # loops are traced anew

@@ -64,7 +64,8 @@ _COPIED_LATE = "xla_cpu_flatten_after_fusion"
 _NO_SLP = "xla_cpu_disable_slp_vectorizer"
 EMITTERS = "xla_cpu_use_fusion_emitters"
 """Whether fused operations become machine code by way of MLIR, which takes half of the time for compiling small ones.
-It is off for programs of at least ``LINES`` lines with loops over arrays of at most ``SMALL`` elements."""
+It is off for programs of at least ``LINES`` lines with loops over arrays of at most ``SMALL`` elements, and for those of
+at least ``VERY_LONG`` lines with loops that compute with elements and hardly move them."""
 _SMALL_LOOPS, _ROLLED = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
 
 OPTIONS: dict[str, Any] = {
@@ -78,10 +79,16 @@ SMALL = 1024
 """In programs without loops, of arrays with at most so many elements, the loops of machine code are not unrolled."""
 LINES = 100
 """The least lines of a program for which ``EMITTERS`` is off: shorter ones compile in a tenth of a second."""
+VERY_LONG, MOVING = 10_000, 50
+"""Programs with loops of at least ``VERY_LONG`` lines are compiled without ``EMITTERS`` at any size, if at most one line in
+``MOVING`` moves elements: it takes half of the time. For programs that move many it takes three times as long."""
 CHAIN = 12
 """The most moves of elements one after the other, such as gathers, in a program for which ``EMITTERS`` is off: each may
 double the code without them. Twelve take up to a second."""
 _MOVES = {"gather", "reverse", "dynamic_slice"}
+_MOVED = re.compile(
+    r"stablehlo\.(?:concatenate|dynamic_slice|dynamic_update_slice|gather|pad|reverse|scatter|slice|transpose)\b"
+)
 _IN_MEMORY = {
     "case", "convolution", "custom_call", "dot_general", "fft", "if", "optimization_barrier", "reduce", "reduce_window",
     "scatter", "sort", "while",
@@ -113,6 +120,12 @@ def _fusions(text: str) -> str:
     products = _PRODUCT.findall(text)
     excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
     return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT
+
+
+def _is_long_and_elementwise(text: str) -> bool:
+    """Whether a program is ``VERY_LONG``, and at most one line in ``MOVING`` moves elements."""
+    lines = text.count("\n")
+    return lines >= VERY_LONG and len(_MOVED.findall(text)) * MOVING <= lines
 
 
 def _may_do_without_emitters(text: str) -> bool:
@@ -155,7 +168,11 @@ def selected(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()
         size = largest(text)
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0
-        elif loops and size <= SMALL and text.count("\n") >= LINES and _may_do_without_emitters(text):
+        elif (
+            loops
+            and ((size <= SMALL and text.count("\n") >= LINES) or _is_long_and_elementwise(text))
+            and _may_do_without_emitters(text)
+        ):
             options[EMITTERS] = False
         if not loops and size <= SMALL:
             options[_ROLLED] = True

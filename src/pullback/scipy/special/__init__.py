@@ -5,6 +5,7 @@ The functions are those in ``__all__`` of the modules of this package.
 
 from pullback.core.faces import face as _face
 from pullback.nn.normalized import logsumexp as logsumexp
+from pullback.scipy.special.airy import *
 from pullback.scipy.special.bessel import *
 from pullback.scipy.special.elliptic import *
 from pullback.scipy.special.error_functions import *
@@ -13,6 +14,7 @@ from pullback.scipy.special.gammas import *
 from pullback.scipy.special.hypergeometric import *
 from pullback.scipy.special.inverses import *
 from pullback.scipy.special.logistic import *
+from pullback.scipy.special.polynomials import *
 from pullback.scipy.special.spherical import *
 
 _face(globals())

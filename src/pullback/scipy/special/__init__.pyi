@@ -1,6 +1,11 @@
 # Made by `make stubs` from the module itself, for type checkers and editors.
 
 from pullback.nn.normalized import logsumexp as logsumexp
+from pullback.scipy.special.airy import ai_zeros as ai_zeros
+from pullback.scipy.special.airy import airy as airy
+from pullback.scipy.special.airy import airye as airye
+from pullback.scipy.special.airy import bi_zeros as bi_zeros
+from pullback.scipy.special.airy import itairy as itairy
 from pullback.scipy.special.bessel import bessel_jn as bessel_jn
 from pullback.scipy.special.bessel import i0 as i0
 from pullback.scipy.special.bessel import i0e as i0e
@@ -76,17 +81,53 @@ from pullback.scipy.special.logistic import rel_entr as rel_entr
 from pullback.scipy.special.logistic import softmax as softmax
 from pullback.scipy.special.logistic import xlog1py as xlog1py
 from pullback.scipy.special.logistic import xlogy as xlogy
+from pullback.scipy.special.polynomials import eval_chebyc as eval_chebyc
+from pullback.scipy.special.polynomials import eval_chebys as eval_chebys
+from pullback.scipy.special.polynomials import eval_chebyt as eval_chebyt
+from pullback.scipy.special.polynomials import eval_chebyu as eval_chebyu
+from pullback.scipy.special.polynomials import eval_gegenbauer as eval_gegenbauer
+from pullback.scipy.special.polynomials import eval_genlaguerre as eval_genlaguerre
+from pullback.scipy.special.polynomials import eval_hermite as eval_hermite
+from pullback.scipy.special.polynomials import eval_hermitenorm as eval_hermitenorm
+from pullback.scipy.special.polynomials import eval_jacobi as eval_jacobi
+from pullback.scipy.special.polynomials import eval_laguerre as eval_laguerre
+from pullback.scipy.special.polynomials import eval_legendre as eval_legendre
+from pullback.scipy.special.polynomials import eval_sh_chebyt as eval_sh_chebyt
+from pullback.scipy.special.polynomials import eval_sh_chebyu as eval_sh_chebyu
+from pullback.scipy.special.polynomials import eval_sh_jacobi as eval_sh_jacobi
+from pullback.scipy.special.polynomials import eval_sh_legendre as eval_sh_legendre
+from pullback.scipy.special.polynomials import roots_chebyc as roots_chebyc
+from pullback.scipy.special.polynomials import roots_chebys as roots_chebys
+from pullback.scipy.special.polynomials import roots_chebyt as roots_chebyt
+from pullback.scipy.special.polynomials import roots_chebyu as roots_chebyu
+from pullback.scipy.special.polynomials import roots_gegenbauer as roots_gegenbauer
+from pullback.scipy.special.polynomials import roots_genlaguerre as roots_genlaguerre
+from pullback.scipy.special.polynomials import roots_hermite as roots_hermite
+from pullback.scipy.special.polynomials import roots_hermitenorm as roots_hermitenorm
+from pullback.scipy.special.polynomials import roots_jacobi as roots_jacobi
+from pullback.scipy.special.polynomials import roots_laguerre as roots_laguerre
+from pullback.scipy.special.polynomials import roots_legendre as roots_legendre
+from pullback.scipy.special.polynomials import roots_sh_chebyt as roots_sh_chebyt
+from pullback.scipy.special.polynomials import roots_sh_chebyu as roots_sh_chebyu
+from pullback.scipy.special.polynomials import roots_sh_jacobi as roots_sh_jacobi
+from pullback.scipy.special.polynomials import roots_sh_legendre as roots_sh_legendre
 from pullback.scipy.special.spherical import lpmn as lpmn
 from pullback.scipy.special.spherical import lpmn_values as lpmn_values
 from pullback.scipy.special.spherical import sph_harm_y as sph_harm_y
 
 __all__ = [
-    "bernoulli", "bessel_jn", "beta", "betainc", "betainccinv", "betaincinv", "betaln", "boxcox", "boxcox1p",
-    "comb", "dawsn", "digamma", "ellipe", "ellipeinc", "ellipj", "ellipk", "ellipkinc", "ellipkm1", "elliprc",
-    "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp1",
-    "expi", "expit", "expn", "exprel", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv",
-    "gammaincinv", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "iv", "jn", "jv",
-    "kl_div", "kv", "lambertw", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
-    "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici", "softmax",
-    "spence", "sph_harm_y", "voigt_profile", "wofz", "xlog1py", "xlogy", "yv", "zeta",
+    "ai_zeros", "airy", "airye", "bernoulli", "bessel_jn", "beta", "betainc", "betainccinv", "betaincinv",
+    "betaln", "bi_zeros", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "ellipe", "ellipeinc", "ellipj",
+    "ellipk", "ellipkinc", "ellipkm1", "elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf",
+    "erfc", "erfcinv", "erfcx", "erfinv", "eval_chebyc", "eval_chebys", "eval_chebyt", "eval_chebyu",
+    "eval_gegenbauer", "eval_genlaguerre", "eval_hermite", "eval_hermitenorm", "eval_jacobi", "eval_laguerre",
+    "eval_legendre", "eval_sh_chebyt", "eval_sh_chebyu", "eval_sh_jacobi", "eval_sh_legendre", "exp1", "expi",
+    "expit", "expn", "exprel", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv",
+    "gammaincinv", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "itairy", "iv", "jn",
+    "jv", "kl_div", "kv", "lambertw", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
+    "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "roots_chebyc",
+    "roots_chebys", "roots_chebyt", "roots_chebyu", "roots_gegenbauer", "roots_genlaguerre", "roots_hermite",
+    "roots_hermitenorm", "roots_jacobi", "roots_laguerre", "roots_legendre", "roots_sh_chebyt", "roots_sh_chebyu",
+    "roots_sh_jacobi", "roots_sh_legendre", "sici", "softmax", "spence", "sph_harm_y", "voigt_profile", "wofz",
+    "xlog1py", "xlogy", "yv", "zeta",
 ]

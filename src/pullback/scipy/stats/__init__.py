@@ -17,5 +17,5 @@ _face(
     globals(),
     {".kde": "gaussian_kde", ".samples": "mode rankdata sem"},
     modules="bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace "
-    "logistic multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy",
+    "logistic multinomial multivariate_normal nbinom norm pareto poisson qmc t truncnorm uniform vonmises wrapcauchy",
 )

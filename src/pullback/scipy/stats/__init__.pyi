@@ -21,6 +21,7 @@ from pullback.scipy.stats import nbinom as nbinom
 from pullback.scipy.stats import norm as norm
 from pullback.scipy.stats import pareto as pareto
 from pullback.scipy.stats import poisson as poisson
+from pullback.scipy.stats import qmc as qmc
 from pullback.scipy.stats import t as t
 from pullback.scipy.stats import truncnorm as truncnorm
 from pullback.scipy.stats import uniform as uniform
@@ -34,6 +35,6 @@ from pullback.scipy.stats.samples import sem as sem
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gaussian_kde",
     "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode", "multinomial",
-    "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata", "sem", "t", "truncnorm", "uniform",
-    "vonmises", "wrapcauchy",
+    "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "qmc", "rankdata", "sem", "t", "truncnorm",
+    "uniform", "vonmises", "wrapcauchy",
 ]

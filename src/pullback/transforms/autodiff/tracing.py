@@ -29,6 +29,7 @@ from pullback.transforms.functions.arguments import (
 )
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.functions.mutable_values import OnStates, with_states
+from pullback.transforms.traces.mutable_cells import as_seen
 from pullback.transforms.traces.refs import Scope, WithRefs, check_aliases
 from pullback.transforms.traces.stage import stage_flat
 
@@ -284,7 +285,8 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
     """
     require_function("eval_shape", "fun", fun)
     if types_of_values and any(mutable_type(x) is not None for x in tree.leaves((args, kwargs))):
-        args, kwargs, _ = with_states(args, kwargs)
+        with as_seen(tree.leaves((args, kwargs))):
+            args, kwargs, _ = with_states(args, kwargs)
         return eval_shape(OnStates(fun), *args, **kwargs)[0]
     described: dict[int, ShapeDtypeStruct] = {}
     closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs, described=described)

@@ -10,12 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.errors import OperandError
+from pullback.core.trace import Trace, state
 from pullback.core.user_types import mutable_type
 from pullback.transforms.functions.arguments import name_of
+
+_made: WeakKeyDictionary[Trace, list[Any]] = WeakKeyDictionary()
+"""For each trace the mutable values that were made under it."""
+
+
+def made(value: Any) -> Any:
+    """Note that a mutable value was made under the current trace; return it. Other objects are returned as they are."""
+    if not state.trace.is_bottom and mutable_type(value) is not None:
+        _made.setdefault(state.trace, []).append(value)
+    return value
+
+
+def made_under(trace: Trace, value: Any) -> bool:
+    """Return whether a mutable value was made under a trace."""
+    return any(value is x for x in _made.get(trace, ()))
 
 
 @tree.register_pytree_node_class
@@ -41,7 +58,7 @@ class State:
     def value(self) -> Any:
         """Return a new value in this state."""
         aval, structure = self.described
-        return aval.new_from_loval(structure, *self.arrays)
+        return made(aval.new_from_loval(structure, *self.arrays))
 
     def assign(self, value: Any) -> None:
         """Change a value to this state."""

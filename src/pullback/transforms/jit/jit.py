@@ -45,6 +45,7 @@ from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
 from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.mutable_cells import as_seen
 from pullback.transforms.traces.refs import Scope, WithRefs
 from pullback.transforms.traces.stage import stage_flat
 
@@ -174,7 +175,8 @@ class JitFunction(_Function, Generic[P, R]):
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         if types_of_values and any(mutable_type(x) is not None for x in call.leaves):
-            return self._on_states(args, kwargs)
+            with as_seen(call.leaves):
+                return self._on_states(args, kwargs)
         leaves = call.arrays()
         outermost = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer) or is_user_value(x)]
         if outermost and not config.indices_are_checked:

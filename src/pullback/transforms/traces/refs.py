@@ -250,7 +250,7 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
 # Reading and writing --------------------------------------------------------------------------------------------------
 
 
-def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
+def enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
     """Return the innermost program under construction between ``trace`` and the trace under which ``ref`` was made.
 
     Return None if there is no such program. Raise if the reference cannot be used under ``trace``.
@@ -375,7 +375,7 @@ def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
     In a program under construction, the content is a tracer.
     """
     trace = state.trace if trace is None else trace
-    program = _enclosing_program(ref, trace)
+    program = enclosing_program(ref, trace)
     content: Array = ref.content if program is None else _entered(ref, program).content
     return content
 
@@ -398,7 +398,7 @@ def write(ref: RefCell, x: Any) -> None:
 
     Raise if ``x`` is a tracer that must not be stored in the reference.
     """
-    program = _enclosing_program(ref, state.trace)
+    program = enclosing_program(ref, state.trace)
     owner = ref.home if program is None else program
     if isinstance(x, Tracer):
         _check_owner(ref, x, owner)
@@ -574,7 +574,7 @@ def swap(ref: Ref | RefView, idx: Index, value: ArrayLike, _function_name: str =
     before = _at(ref, content, idx)
     x = _fitted(ref, value, before.shape, _function_name)
     # Clip, as reading does: exactly the returned elements are replaced.
-    write(ref, _like(content.at[idx].set(x, mode="clip"), ref))
+    write(ref, like(content.at[idx].set(x, mode="clip"), ref))
     return before
 
 
@@ -606,10 +606,10 @@ def addupdate(ref: Ref | RefView, idx: Index, x: ArrayLike) -> None:
         write(ref, ref.inner.vspace_add(content, _fitted_user_value(ref, x, "ref.addupdate")))
         return
     if selects_all(idx):
-        write(ref, _like(content + _fitted(ref, x, ref.shape, "ref.addupdate"), ref))
+        write(ref, like(content + _fitted(ref, x, ref.shape, "ref.addupdate"), ref))
         return
     x = _fitted(ref, x, _at(ref, content, idx).shape, "ref.addupdate")
-    write(ref, _like(content.at[idx].add(x, mode="clip"), ref))
+    write(ref, like(content.at[idx].add(x, mode="clip"), ref))
 
 
 def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
@@ -636,7 +636,7 @@ def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
             f"{what}: the value must have the dtype {dtypes.dtype_name(ref.dtype)} of the reference, but it is "
             f"{typeof(x)}; x.astype(ref.dtype) converts it. It is written to {ref.described()}"
         )
-    return _like(x, ref)
+    return like(x, ref)
 
 
 def _fitted_user_value(ref: Ref, value: Any, what: str) -> Any:
@@ -647,7 +647,7 @@ def _fitted_user_value(ref: Ref, value: Any, what: str) -> Any:
     return value
 
 
-def _like(x: Any, ref: Ref) -> Any:
+def like(x: Any, ref: Ref) -> Any:
     """Convert an array to the dtype and the weak type of a reference."""
     weak = ref.inner.weak_type
     if x.dtype != ref.dtype:
@@ -703,7 +703,7 @@ def _ended(ref: Ref, what: str, why: str) -> Array:
       why: why the reference has ended, for the error that a later use raises.
     """
     check_ref(ref, what)
-    program = _enclosing_program(ref, state.trace)
+    program = enclosing_program(ref, state.trace)
     if program is not None or ref.is_argument:
         raise RefError(f"{what}: {ref.described()} belongs to the caller, and only the caller can freeze it")
     content: Array = ref.content

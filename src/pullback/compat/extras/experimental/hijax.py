@@ -3,8 +3,9 @@
 ``pullback.experimental.hijax`` has types of immutable values, and operations with rules as methods. Here are operations
 as ``HiPrimitive`` objects, and types of mutable values. An operation on mutable values is replaced immediately by
 operations on their arrays, under the active transformations. So it needs no rules, and programs contain only operations
-on arrays. Mutable values may be arguments of functions under `jit` and `eval_shape`; other transformed functions may
-close over those that are made under the same transformation.
+on arrays. Mutable values may be arguments of functions under `jit` and `eval_shape`. Loops, branches and compiled
+functions may close over mutable values, whose structure they must keep. `grad` and `vmap` may close over those that are
+made under the same transformation.
 
 >>> from pullback import grad, jit
 >>> from pullback.compat.extras.experimental.hijax import HiPrimitive
@@ -37,6 +38,8 @@ from pullback.interpreters.ad import is_undefined_primal as is_undefined_primal
 from pullback.transforms.autodiff.tracing import typeof
 from pullback.transforms.custom.hi_derived import vjp_from_jvp
 from pullback.transforms.custom.hi_primitive import GradAccum, VJPHiPrimitive
+from pullback.transforms.functions.mutable_values import made
+from pullback.transforms.traces.mutable_cells import as_seen
 
 
 class MutableHiType(AbstractValue):
@@ -139,7 +142,8 @@ def cur_qdd(x: Any) -> Any:
     """
     if not hasattr(x, "cur_qdd"):
         raise ArgumentError(f"cur_qdd takes a value with a method cur_qdd(), for its current structure, got {x!r}")
-    return x.cur_qdd()
+    with as_seen((x,)):
+        return x.cur_qdd()
 
 
 class HiPrimitive(Primitive):
@@ -176,16 +180,22 @@ class HiPrimitive(Primitive):
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace."""
         if type(self).abstract_eval is Primitive.abstract_eval:
-            return self.to_lojax(*args, **params)
+            return self._at_once(args, params)
         avals = tuple(map(typeof, args))
         if not all(map(_is_immutable, avals)):
-            return self.to_lojax(*args, **params)
+            return self._at_once(args, params)
         out = self.abstract_eval(*avals, **params)[0]  # type: ignore[call-overload]
         outs = tuple(out) if self.multiple_results else (out,)
         if not all(map(_is_immutable, outs)):
-            return self.to_lojax(*args, **params)
+            return self._at_once(args, params)
         results = _Application(self, avals, outs, params)(*args)
         return list(results) if self.multiple_results else results[0]
+
+    def _at_once(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Apply the operation to arrays, and to mutable values as the current trace sees them."""
+        with as_seen(args):
+            results = self.to_lojax(*args, **params)
+        return [made(x) for x in results] if self.multiple_results else made(results)
 
 
 def _is_immutable(aval: Any) -> bool:

@@ -13,7 +13,6 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import OperandError, ShapeError, UnsupportedArgumentError
-from pullback.core.faces import face
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import inexact_operand, operand, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
@@ -22,7 +21,6 @@ from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
 from pullback.scipy.arguments import inexact
 
 __all__ = ["map_coordinates"]
-face(globals())
 
 _MODES = {
     "constant": "constant", "grid-constant": "constant", "nearest": "nearest", "mirror": "mirror", "reflect": "reflect",
