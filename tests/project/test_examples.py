@@ -118,6 +118,12 @@ def test_elliptic_pendulum(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_stiff_kinetics(tmp_path: Path) -> None:
+    assert "singular mass matrix" in run("stiff_kinetics.py", str(tmp_path / "kinetics.png"))
+    assert (tmp_path / "kinetics.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
 def test_spline_regression(tmp_path: Path) -> None:
     assert "leave-one-out error differs" in run("spline_regression.py", str(tmp_path / "fits.png"))
     assert (tmp_path / "fits.png").stat().st_size > 1000
