@@ -11,8 +11,8 @@ from setuptools import Extension, setup
 LOOPS = "src/pullback/backends/host/loops"
 PAIRS = "src/pullback/backends/host/pairs"
 NAMES = (
-    "portable", "reduce", "fused", "special", "rows", "planes", "products", "moves", "windows", "picks", "each_row",
-    "fourier", "foreign", "runner", "expressions",
+    "portable", "reduce", "fused", "special", "elementary", "rows", "planes", "products", "moves", "windows", "picks",
+    "each_row", "fourier", "foreign", "runner", "expressions", "choice",
 )  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 QUICK = "src/pullback/transforms/jit/quick"

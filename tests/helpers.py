@@ -15,7 +15,7 @@ import pytest
 
 import pullback
 from pullback import tree
-from pullback.backends.host import native, own, pending, reductions, rows, rules
+from pullback.backends.host import native, own, pending, reductions, rows, rules, special
 from pullback.core import array as arrays
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
@@ -104,6 +104,8 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
         patch.setattr(native, "SHARE", 1)
         for module in (own, rules):
             patch.setattr(module, "MANY", large)
+        for function in special.BY_SIZE:
+            patch.setattr(function, "least", large)
         if by_numpy:
             for module in (native, own):
                 patch.setattr(module, "loops", None)

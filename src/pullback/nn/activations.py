@@ -14,6 +14,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.backends.host import rules
+from pullback.backends.host import special as host_special
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import LARGE, Array, ArrayLike
@@ -324,7 +325,7 @@ def _host_softplus(x: Any) -> Any:
     """The formula of ``logaddexp``, of many numbers, and NumPy's in half precision."""
     if x.dtype.itemsize < 4:
         return np.logaddexp(x, x.dtype.type(0))
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+    return np.maximum(x, 0) + host_special.log1p(host_special.exp(-np.abs(x)))
 
 
 def log1mexp(x: ArrayLike) -> Array:
@@ -506,7 +507,7 @@ def _elu_by_operations(x: Any, *, alpha: Any) -> Any:
 
 
 def _host_elu(x: Any, *, alpha: float) -> Any:
-    return np.where(x > 0, x, np.expm1(x) * alpha)[()]
+    return np.where(x > 0, x, host_special.expm1(x) * alpha)[()]
 
 
 def _elu_jvp(t: Any, x: Any, ans: Any, alpha: float) -> Any:

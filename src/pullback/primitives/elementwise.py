@@ -254,7 +254,8 @@ def integer_pow(x: Any, y: int) -> Any:
 
 exp_p = elementwise(
     "exp", doc=("The exponential of each element.", "0.0", "1.0"),
-    of=INEXACT, host=np.exp, hlo="exponential", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, ans),
+    of=INEXACT, host=host_special.elementary(np.exp), hlo="exponential", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, ans),
 )  # fmt: skip
 exp2_p = elementwise(
     "exp2", doc=("Two to the power of ``x``.", "3.0", "8.0"),
@@ -263,16 +264,16 @@ exp2_p = elementwise(
 )  # fmt: skip
 expm1_p = elementwise(
     "expm1", doc=("Compute ``exp(x) - 1``, accurately near zero.", "1e-10", "1e-10"),
-    of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
+    of=INEXACT, host=host_special.elementary(np.expm1, host.expm1), hlo="exponential_minus_one", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, exp(x)),  # ans + 1 has no correct digit where ans is nearly -1
 )  # fmt: skip
 log_p = elementwise(
     "log", doc=("The natural logarithm of each element.", "1.0", "0.0"),
-    of=INEXACT, host=np.log, hlo="log", hlo_complex=COMPOSED, jvp=lambda t, x, ans: div(t, x),
+    of=INEXACT, host=host_special.elementary(np.log), hlo="log", hlo_complex=COMPOSED, jvp=lambda t, x, ans: div(t, x),
 )  # fmt: skip
 log1p_p = elementwise(
     "log1p", doc=("Compute ``log(1 + x)``, accurately near zero.", "1e-10", "1e-10"),
-    of=INEXACT, host=host.log1p, hlo=COMPOSED, hlo_complex=COMPOSED,
+    of=INEXACT, host=host_special.elementary(np.log1p, host.log1p), hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(t, add(x, 1)),
 )  # fmt: skip
 sqrt_p = elementwise(
@@ -292,7 +293,7 @@ rsqrt_p = elementwise(
 )  # fmt: skip
 cbrt_p = elementwise(
     "cbrt", doc=("The real cube root of each element.", "-8.0", "-2.0"),
-    of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))),
+    of=FLOAT, host=host_special.elementary(np.cbrt), hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))),
 )  # fmt: skip
 
 
@@ -771,30 +772,33 @@ taylor(sin_p)(_with_companion(lambda x: cos(x), -1))
 taylor(cos_p)(_with_companion(lambda x: neg(sin(x)), -1))
 tan_p = elementwise(
     "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
-    of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, _tan_slope(x, ans)),
+    of=INEXACT, host=host_special.elementary(np.tan), hlo="tan", hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, _tan_slope(x, ans)),
 )  # fmt: skip
 asin_p = elementwise(
     "asin", doc=("The angle in radians whose sine is ``x``.", "0.0", "0.0"),
-    of=INEXACT, host=np.arcsin, hlo=COMPOSED, hlo_complex=COMPOSED,
+    of=INEXACT, host=host_special.elementary(np.arcsin), hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_root(t, x),
 )  # fmt: skip
 acos_p = elementwise(
     "acos", doc=("The angle in radians whose cosine is ``x``.", "1.0", "0.0"),
-    of=INEXACT, host=np.arccos, hlo="chlo.acos", hlo_complex=COMPOSED,
+    of=INEXACT, host=host_special.elementary(np.arccos), hlo="chlo.acos", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: neg(_over_root(t, x)),
 )  # fmt: skip
 atan_p = elementwise(
     "atan", doc=("The angle in radians whose tangent is ``x``.", "0.0", "0.0"),
-    of=INEXACT, host=np.arctan, hlo="chlo.atan", hlo_complex=COMPOSED,
+    of=INEXACT, host=host_special.elementary(np.arctan), hlo="chlo.atan", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_factors(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, add(square(x), 1)),
 )  # fmt: skip
 sinh_p = elementwise(
     "sinh", doc=("The hyperbolic sine of each element.", "0.0", "0.0"),
-    of=INEXACT, host=np.sinh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, cosh(x)),
+    of=INEXACT, host=host_special.elementary(np.sinh), hlo=COMPOSED, hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, cosh(x)),
 )  # fmt: skip
 cosh_p = elementwise(
     "cosh", doc=("The hyperbolic cosine of each element.", "0.0", "1.0"),
-    of=INEXACT, host=np.cosh, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, sinh(x)),
+    of=INEXACT, host=host_special.elementary(np.cosh), hlo=COMPOSED, hlo_complex=COMPOSED,
+    jvp=lambda t, x, ans: mul(t, sinh(x)),
 )  # fmt: skip
 tanh_p = elementwise(
     "tanh", doc=("The hyperbolic tangent of each element.", "0.0", "0.0"),
@@ -815,7 +819,7 @@ def _tanh_taylor(ans: Series, x: Series) -> Coefficient:
 
 asinh_p = elementwise(
     "asinh", doc=("The inverse of the hyperbolic sine at each element.", "0.0", "0.0"),
-    of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
+    of=INEXACT, host=host_special.elementary(np.arcsinh), hlo="chlo.asinh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_root(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, hypot_p.bind(x, 1)),
 )  # fmt: skip
 
@@ -828,17 +832,17 @@ def _acosh_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 acosh_p = elementwise(
     "acosh", doc=("The inverse of the hyperbolic cosine at each element.", "1.0", "0.0"),
-    of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED, jvp=_acosh_jvp,
+    of=INEXACT, host=host_special.elementary(np.arccosh), hlo="chlo.acosh", hlo_complex=COMPOSED, jvp=_acosh_jvp,
 )  # fmt: skip
 compiled_from(acosh_p, 500_000)  # 1,000,000: 2833 / 1000
 atanh_p = elementwise(
     "atanh", doc=("The inverse of the hyperbolic tangent at each element.", "0.0", "0.0"),
-    of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
+    of=INEXACT, host=host_special.elementary(np.arctanh), hlo=COMPOSED, hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_factors(t, x),
 )  # fmt: skip
 atan2_p = elementwise(
     "atan2", doc=("The angle of the point with ordinate ``x`` and abscissa ``y``, from -pi to pi.", "0.0, 1.0", "0.0"),
-    of=FLOAT, arity=2, host=np.arctan2, hlo="atan2",
+    of=FLOAT, arity=2, host=host_special.elementary(np.arctan2), hlo="atan2",
     jvp=(
         lambda t, x, y, ans: mul(t, inverse_p.bind(y, x)),
         lambda t, x, y, ans: mul(t, neg(inverse_p.bind(x, y))),

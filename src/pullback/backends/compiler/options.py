@@ -64,8 +64,8 @@ _COPIED_LATE = "xla_cpu_flatten_after_fusion"
 _NO_SLP = "xla_cpu_disable_slp_vectorizer"
 EMITTERS = "xla_cpu_use_fusion_emitters"
 """Whether fused operations become machine code by way of MLIR, which takes half of the time for compiling small ones.
-It is off for programs of at least ``LINES`` lines with loops over arrays of at most ``SMALL`` elements, and for those of
-at least ``VERY_LONG`` lines with loops that compute with elements and hardly move them."""
+It is off for programs of at least ``LINES`` lines with loops over arrays of at most ``SMALL`` elements, and for those
+of at least ``VERY_LONG`` lines with loops that compute with elements and hardly move them."""
 _SMALL_LOOPS, _ROLLED = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
 
 OPTIONS: dict[str, Any] = {
@@ -80,8 +80,9 @@ SMALL = 1024
 LINES = 100
 """The least lines of a program for which ``EMITTERS`` is off: shorter ones compile in a tenth of a second."""
 VERY_LONG, MOVING = 10_000, 50
-"""Programs with loops of at least ``VERY_LONG`` lines are compiled without ``EMITTERS`` at any size, if at most one line in
-``MOVING`` moves elements: it takes half of the time. For programs that move many it takes three times as long."""
+"""Programs with loops of at least ``VERY_LONG`` lines are compiled without ``EMITTERS`` at any size, if at most one
+line in ``MOVING`` moves elements: it takes half of the time. For programs that move many it takes three times as
+long."""
 CHAIN = 12
 """The most moves of elements one after the other, such as gathers, in a program for which ``EMITTERS`` is off: each may
 double the code without them. Twelve take up to a second."""

@@ -354,6 +354,7 @@ SEARCHES(i8, int64_t)
 
 #include "fused.h"
 #include "special.h"
+#include "elementary.h"
 #include "rows.h"
 #include "planes.h"
 
@@ -418,6 +419,10 @@ static const Named OWN_LOOPS[] = {
     {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
     {"gammainc f", gammainc_f},
+    {"exp f", exp_f}, {"expm1 f", expm1_f}, {"sinh f", sinh_f}, {"cosh f", cosh_f}, {"log f", natural_log_f},
+    {"log1p f", log1p_f}, {"arcsinh f", asinh_f}, {"arccosh f", acosh_f}, {"arctanh f", atanh_f}, {"cbrt f", cbrt_f},
+    {"tan f", tan_f}, {"arcsin f", asin_f}, {"arccos f", acos_f}, {"arctan f", atan_f}, {"arctan2 f", atan2_f},
+    {"power f", power_f},
 };
 
 /* Blocks. ---------------------------------------------------------------------------------------------------------- */
@@ -984,6 +989,7 @@ static PyObject *align(PyObject *module, PyObject *unused) {
 }
 
 #include "expressions.h"
+#include "choice.h"
 
 /* Operands of large results. --------------------------------------------------------------------------------------- */
 
@@ -1131,8 +1137,10 @@ PyMODINIT_FUNC PyInit_loops(void) {
     if (find_row_loops() < 0) return NULL;
     in_forked_child(forget_threads);
     in_forked_child(forget_products);
-    if (PyType_Ready(&RUNNER) < 0) return NULL;
+    if (PyType_Ready(&RUNNER) < 0 || PyType_Ready(&BY_SIZE) < 0) return NULL;
     PyObject *module = PyModule_Create(&MODULE);
-    if (module != NULL && PyModule_AddObjectRef(module, "Runner", (PyObject *)&RUNNER) < 0) Py_CLEAR(module);
+    if (module == NULL) return NULL;
+    if (PyModule_AddObjectRef(module, "Runner", (PyObject *)&RUNNER) < 0
+        || PyModule_AddObjectRef(module, "BySize", (PyObject *)&BY_SIZE) < 0) Py_CLEAR(module);
     return module;
 }

@@ -221,7 +221,12 @@ class Number:
 
 @lru_cache(maxsize=1024)
 def _loop(ufunc: np.ufunc, *dtypes: np.dtype[Any]) -> Loop | None:
-    """Return NumPy's loop for operands and a result of some dtypes; None if there is none for just these."""
+    """Return the loop of a ufunc for operands and a result of some dtypes; None if there is none for just these.
+
+    It is NumPy's, or that of the module in its place.
+    """
+    if ufunc in own.REPLACED and all(dtype.char == "f" for dtype in dtypes):
+        return own.loop(f"{ufunc.__name__} f")
     return loops.find(ufunc, bytes([dtype.num for dtype in dtypes]))
 
 
@@ -666,11 +671,16 @@ def _of_pieces(kind: str, out: Any) -> Any:
 def applied(name: str, x: Any) -> Any:
     """Apply a loop of the module to the elements of an array, on all cores.
 
+    The result's elements are in the order of the operand's, as NumPy's are.
+
     Args:
       name: the loop's name without the dtype; it takes one operand, and its result has the operand's dtype.
       x: an array.
     """
-    flat, out = np.ascontiguousarray(x).reshape(1, -1), np.empty(x.shape, x.dtype)
+    if not x.flags.c_contiguous:
+        order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
+        return applied(name, np.ascontiguousarray(x.transpose(order))).transpose(np.argsort(order))
+    flat, out = x.reshape(1, -1), np.empty(x.shape, x.dtype)
     loop = own.loop(f"{name} {x.dtype.char}")
     assert loop is not None
     loops.run(flat.shape, [flat, out.reshape(1, -1)], [(loop, (0, 1))], BLOCK, _helpers(8 * x.size))

@@ -137,8 +137,9 @@ def power(x: Any, y: Any) -> Any:
     """Raise to a power. Integers wrap; for a negative exponent the integer result is the reciprocal, truncated."""
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     if dtype.kind not in "iu":
-        root = dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5
-        return _square_root(x if hasattr(x, "dtype") else dtype.type(x)) if root else np.power(x, y)
+        if dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5:
+            return _square_root(x if hasattr(x, "dtype") else dtype.type(x))
+        return (_power_of_many if size_of_both(x, y) >= MANY else np.power)(x, y)
     x, y = _pair(x, y)
     if dtype.kind == "u":
         return np.power(x, y)
@@ -146,6 +147,9 @@ def power(x: Any, y: Any) -> Any:
     signs = np.where(y & 1 == 1, x, x * x)
     inverse = np.where(np.abs(x) == 1, signs, np.where(x == 0, -1, 0))
     return np.where(y < 0, inverse, positive).astype(dtype, copy=False)
+
+
+_power_of_many = own.of_many(np.power)
 
 
 def _square_root(x: Any) -> Any:
@@ -369,7 +373,7 @@ def _by_quick_loops(slow: np.ufunc) -> Callable[[Callable[..., Any]], Callable[.
 
     def decorate(of_many: Callable[..., Any]) -> Callable[..., Any]:
         def rule(x: Any, y: Any) -> Any:
-            is_large = _size_of_both(x, y) >= MANY
+            is_large = size_of_both(x, y) >= MANY
             return (of_many if is_large and _pair(x, y)[0].dtype.itemsize >= 4 else slow)(x, y)
 
         rule.of_many = of_many  # type: ignore[attr-defined]
@@ -378,7 +382,7 @@ def _by_quick_loops(slow: np.ufunc) -> Callable[[Callable[..., Any]], Callable[.
     return decorate
 
 
-def _size_of_both(x: Any, y: Any) -> int:
+def size_of_both(x: Any, y: Any) -> int:
     """The number of elements of the result of an operation on two arrays or numbers."""
     have, other = getattr(x, "shape", ()), getattr(y, "shape", ())
     if have == other or not have or not other:
@@ -391,11 +395,12 @@ def _size_of_both(x: Any, y: Any) -> int:
 def logaddexp(x: Any, y: Any) -> Any:
     """Compute log(exp(x) + exp(y)), and x + log(2) where x equals y, so that equal infinities are no NaN."""
     x, y = _pair(x, y)
-    out = maximum(x, y) + np.log1p(np.exp(-np.abs(x - y)))
+    out = maximum(x, y) + _log1p_of_many(_exp_of_many(-np.abs(x - y)))
     return select(np.asarray(x == y), (x if x.ndim else y) + x.dtype.type(LOG_2), out)
 
 
 LOG_2 = math.log(2)
+_exp_of_many, _log1p_of_many = own.of_many(np.exp), own.of_many(np.log1p)
 
 
 @_by_quick_loops(np.hypot)

@@ -38,13 +38,47 @@ def by_loop(rule: Callable[..., Any], name: str | Callable[..., str], many: floa
     def of_many(x: Any, **params: Any) -> Any:
         return native.applied(loop_of(**params), x) if has_loop(x) else rule(x, **params)
 
-    def either(x: Any, **params: Any) -> Any:
-        return of_many(x, **params) if x.size >= min(many, own.MANY) else rule(x, **params)
-
     def translate(program: native.Program, dtype: np.dtype[Any], x: Any, **params: Any) -> native.Position:
         if dtype != _single:
             return native.translate(program, rule, params, dtype, [x])
         return native.by_own(loop_of(**params))(program, dtype, x)
+
+    native.TRANSLATIONS[of_many] = translate
+    native.QUICK_IN_SINGLE.add(of_many)
+    if native.loops is None:
+        return rule
+    either = native.loops.BySize(rule, of_many, int(min(many, own.MANY)))
+    BY_SIZE.append(either)
+    return either
+
+
+BY_SIZE: list[Any] = []
+"""The functions made by :func:`by_loop`."""
+
+
+def elementary(ufunc: np.ufunc, rule: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return the host rule of a function of NumPy's: many numbers are computed by a loop where NumPy's is slow.
+
+    Args:
+      ufunc: the function.
+      rule: the host rule for other numbers, by default the function itself.
+    """
+    if ufunc not in own.REPLACED:
+        return rule or ufunc
+    if ufunc.nin == 2:
+        return _of_two(ufunc)
+    has_vectors = ufunc in (np.exp, np.log)  # of 256 bits: fewer numbers take less time than the call of the loop
+    return by_loop(rule or ufunc, ufunc.__name__, math.inf if has_vectors else 512)
+
+
+def _of_two(ufunc: np.ufunc) -> Callable[..., Any]:
+    of_many = own.of_many(ufunc)
+
+    def either(x: Any, y: Any) -> Any:
+        return (of_many if rules.size_of_both(x, y) >= own.MANY else ufunc)(x, y)
+
+    def translate(program: native.Program, dtype: np.dtype[Any], x: Any, y: Any) -> native.Position:
+        return native.translate(program, ufunc, {}, dtype, [x, y])
 
     either.of_many = of_many  # type: ignore[attr-defined]
     native.TRANSLATIONS[of_many] = translate
@@ -52,6 +86,7 @@ def by_loop(rule: Callable[..., Any], name: str | Callable[..., str], many: floa
     return either
 
 
+exp, expm1, log1p = elementary(np.exp), elementary(np.expm1), elementary(np.log1p)
 erf = by_loop(rules.special("erf"), "erf")
 erfc = by_loop(rules.erfc, "erfc")
 ndtr = by_loop(rules.ndtr, "ndtr")

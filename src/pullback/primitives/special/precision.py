@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host.special import elementary
 from pullback.core import dtypes
 from pullback.core.array import SCALARS
 from pullback.primitives import elementwise as ops
@@ -111,6 +112,6 @@ def _log_lowering(hlo: Any, x: Any) -> Any:
 # The logarithm of positive, normal, finite numbers. In double precision it is compiled to arithmetic, which takes a
 # tenth of the time of the compiler's logarithm.
 log_of_positive_p = elementwise(
-    "log_of_positive", of=FLOAT, host=np.log, hlo=_log_lowering, jvp=lambda t, x, ans: ops.div(t, x)
+    "log_of_positive", of=FLOAT, host=elementary(np.log), hlo=_log_lowering, jvp=lambda t, x, ans: ops.div(t, x)
 )
 log_of_positive = log_of_positive_p.bind

@@ -92,7 +92,7 @@ def default_floats(values: Any) -> ArrayImpl:
     return constant(values, dtypes.to_complex(real) if values.dtype.kind == "c" else real)
 
 
-def told(name: str, call: Callable[[], Any]) -> Any:
+def of_scipy(name: str, call: Callable[[], Any]) -> Any:
     """Return the result of a function of SciPy; an error of an argument is one of ours, with the same text."""
     try:
         return call()

@@ -22,7 +22,7 @@ from pullback.numpy.promotion import quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.scipy.arguments import known, on_host
-from pullback.scipy.signal.arguments import constant, known_number, positive_int, promoted, told, vector
+from pullback.scipy.signal.arguments import constant, known_number, of_scipy, positive_int, promoted, vector
 from pullback.scipy.signal.representations import paired, polynomial
 
 __all__ = [
@@ -224,7 +224,7 @@ def _design(
         at = found[0] if size == 2 else found[0].item()
         label = {"bessel": "bessel_phase"}.get(family, family)
         call = lambda: host.iirfilter(order, at, rp, rs, kind, analog, label, form, fs)
-        return _as_arrays(told(name, call), w.dtype, form)
+        return _as_arrays(of_scipy(name, call), w.dtype, form)
     if fs is not None:
         if analog:
             raise ArgumentError(f"{name}: fs must be None for an analog filter, got {fs}")
@@ -259,7 +259,7 @@ def _prototype(name: str, order: int, family: str, rp: Any, rs: Any) -> Any:
         "bessel": lambda: host.besselap(order, "phase"), "bessel_delay": lambda: host.besselap(order, "delay"),
         "bessel_mag": lambda: host.besselap(order, "mag"),
     }  # fmt: skip
-    return told(name, calls.get(family, calls["bessel"]))
+    return of_scipy(name, calls.get(family, calls["bessel"]))
 
 
 def _moved(prototype: Any, w: Any, kind: str, analog: bool) -> tuple[Any, Any, Any]:
@@ -424,7 +424,7 @@ def firwin(
     if not isinstance(pass_zero, str):
         pass_zero = flag(name, "pass_zero", pass_zero)
     host = imported("scipy.signal")
-    design = lambda at: told(
+    design = lambda at: of_scipy(
         name, lambda: host.firwin(taps, at, width=wide, window=window, pass_zero=pass_zero, scale=scaled, fs=rate)
     )
     found = on_host(edges)

@@ -20,7 +20,7 @@ from pullback.core.interrupts import imported
 from pullback.numpy.promotion import axis_index, known_int, operand, quote
 from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import known, real_floats
-from pullback.scipy.signal.arguments import constant, found_on_host, positive_int, told
+from pullback.scipy.signal.arguments import constant, found_on_host, of_scipy, positive_int
 
 __all__ = [
     "argrelextrema", "argrelmax", "argrelmin", "find_peaks", "peak_prominences", "peak_widths",
@@ -228,7 +228,7 @@ def find_peaks(
         "plateau_size": plateau_size, "distance": distance, "wlen": wlen, "rel_height": rel_height,
     }  # fmt: skip
     options = {what: _interval(name, what, value) for what, value in given.items()}
-    search = lambda x: told(name, lambda: imported("scipy.signal").find_peaks(x, **options))
+    search = lambda x: of_scipy(name, lambda: imported("scipy.signal").find_peaks(x, **options))
     values = known(x)
     if size is None and values is None:
         raise ConcretizationTypeError(
@@ -370,7 +370,7 @@ def _bases(name: str, wlen: Any, x: Any, peaks: Any) -> Any:
     call = lambda: imported("scipy.signal").peak_prominences(
         np.asarray(x, np.float64), np.asarray(peaks, np.intp), wlen
     )
-    return told(name, call)
+    return of_scipy(name, call)
 
 
 def peak_widths(
@@ -416,7 +416,7 @@ def peak_widths(
         call = lambda: imported("scipy.signal").peak_widths(
             np.asarray(x, np.float64), np.asarray(peaks, np.intp), rel_height, data
         )
-        return told(name, call)
+        return of_scipy(name, call)
 
     if all(map(is_on_host, operands)):
         return tuple(constant(v, x.dtype) for v in find(*map(host_value, operands)))  # type: ignore[return-value]

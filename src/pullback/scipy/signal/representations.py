@@ -14,7 +14,7 @@ from pullback.core.interrupts import imported
 from pullback.numpy.promotion import quote
 from pullback.primitives.arrays import shapes, slicing
 from pullback.scipy.arguments import known, on_host
-from pullback.scipy.signal.arguments import constant, found_on_host, promoted, told, vector
+from pullback.scipy.signal.arguments import constant, found_on_host, of_scipy, promoted, vector
 
 __all__ = ["sos2tf", "sos2zpk", "tf2sos", "tf2zpk", "zpk2sos", "zpk2tf"]
 
@@ -169,7 +169,7 @@ def sos2zpk(sos: ArrayLike) -> tuple[Array, Array, Array]:
     sos = _sections("sos2zpk", sos)
     found = on_host(sos)
     if found is not None:
-        z, p, k = told("sos2zpk", lambda: imported("scipy.signal").sos2zpk(found[0]))
+        z, p, k = of_scipy("sos2zpk", lambda: imported("scipy.signal").sos2zpk(found[0]))
         wide = dtypes.to_complex(dtypes.to_real(sos.dtype))
         return constant(z, wide), constant(p, wide), constant(k, sos.dtype)
     k = pnp.prod(sos[:, 0] / sos[:, 3])
@@ -236,7 +236,7 @@ def zpk2sos(z: ArrayLike, p: ArrayLike, k: ArrayLike, pairing: str | None = None
     if found is not None:
         gain = found[2].real.item()
         call = lambda: imported("scipy.signal").zpk2sos(found[0], found[1], gain, pairing, analog=analog)
-        return constant(told(name, call), dtype)
+        return constant(of_scipy(name, call), dtype)
     if analog or pairing not in (None, "nearest"):
         raise UnsupportedArgumentError(
             f"{name}: traced zeros and poles are paired by 'nearest', of digital filters only; got pairing {pairing!r} "

@@ -15,7 +15,7 @@ from pullback.core.errors import ConcretizationTypeError, ShapeError, Unsupporte
 from pullback.core.interrupts import imported
 from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import on_host
-from pullback.scipy.signal.arguments import constant, positive_int, promoted, told, vector
+from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, vector
 
 __all__ = ["freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "sosfreqz"]
 
@@ -236,7 +236,7 @@ def freqs(b: ArrayLike, a: ArrayLike, worN: int | ArrayLike | None = 200, plot: 
     def find(count: int) -> Any:
         values = on_host(b, a)
         host = imported("scipy.signal")
-        return None if values is None else told("freqs", lambda: host.findfreqs(*values, count))
+        return None if values is None else of_scipy("freqs", lambda: host.findfreqs(*values, count))
 
     w = _frequencies("freqs", worN, b, find)
     s = ops.complex(pnp.zeros_like(w), w)
@@ -271,7 +271,7 @@ def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, worN: int | ArrayLike | 
         if values is None:
             return None
         host = imported("scipy.signal")
-        return told("freqs_zpk", lambda: host.freqs_zpk(values[0], values[1], values[2].real.item(), count)[0])
+        return of_scipy("freqs_zpk", lambda: host.freqs_zpk(values[0], values[1], values[2].real.item(), count)[0])
 
     w = _frequencies("freqs_zpk", worN, k, find)
     return w, _by_roots(ops.complex(pnp.zeros_like(w), w), z, p, k)
