@@ -253,8 +253,7 @@ def decimate(
     real = dtypes.to_real(x.dtype)
     if not isinstance(ftype, str) or ftype not in ("iir", "fir"):
         raise UnsupportedArgumentError(
-            f"{name}: ftype must be 'iir' or 'fir', got {quote(ftype)}; for a custom filter call sosfiltfilt or "
-            f"upfirdn"
+            f"{name}: ftype must be 'iir' or 'fir', got {quote(ftype)}; for a custom filter call sosfiltfilt or upfirdn"
         )
     if not x.size:
         return x
