@@ -32,7 +32,7 @@ def close(found: Any, expected: Any, tolerance: float = 1e-11) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_coefficients_are_those_of_pywavelets(mode: str) -> None:
-    for name in ("db2", "sym5"):
+    for name in ("db2", "db5"):
         expected = RECORDED[f"{mode} {name}"]
         eager = wavelets.dwt(X, name, mode)
         for found, figures in zip(eager, expected, strict=True):
@@ -43,8 +43,8 @@ def test_coefficients_are_those_of_pywavelets(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["antireflect", "periodization"])
 def test_transforms_obey_the_laws(mode: str) -> None:
-    f = lambda x: jnp.stack(wavelets.dwt(x, "sym5", mode))
-    check_laws(f, (X,), lambda x: np.stack([np.array(v) for v in RECORDED[f"{mode} sym5"]]), order=1)
+    f = lambda x: jnp.stack(wavelets.dwt(x, "db5", mode))
+    check_laws(f, (X,), lambda x: np.stack([np.array(v) for v in RECORDED[f"{mode} db5"]]), tolerance=1e-11, order=1)
     low, high = (RNG.standard_normal(12) for _ in range(2))
     check_laws(lambda a, d: wavelets.idwt(a, d, "db3", mode), (low, high), order=1)
 
@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         (lambda: wavelets.dwt(X[:0], "haar"), "takes signals of at least 1 elements"),
         (lambda: wavelets.dwt(X[:1], "haar", "reflect"), "takes signals of at least 2 elements"),
         (lambda: wavelets.idwt(None, None, "haar"), "at least one of the coefficients"),
-        (lambda: wavelets.idwt(X, X[1:], "haar"), "need one shape with elements"),
+        (lambda: wavelets.idwt(X, X[1:], "haar"), "must have one shape with elements"),
         (lambda: wavelets.idwt(X[:2], X[:2], "db4"), "are too few for filters of 8 elements"),
         (lambda: wavelets.wavedec(X, "haar", level=-1), "level must be at least 0"),
         (lambda: wavelets.waverec([], "haar"), "coeffs must be a list"),
