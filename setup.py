@@ -15,6 +15,7 @@ NAMES = (
     "each_row", "fourier", "foreign", "runner", "expressions", "choice",
 )  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
+OF_PAIRS = [f"src/pullback/backends/host/{name}.h" for name in ("portable", "doubles", "pair_formulas")]
 QUICK = "src/pullback/transforms/jit/quick"
 # The bits may not depend on the processor, so no product and sum become one instruction where it has one.
 # Without debugging information, whose paths would make wheels differ that are built in different folders. Microsoft's
@@ -32,6 +33,6 @@ loops = Extension(
 )  # fmt: skip
 pairs = Extension(
     "pullback.backends.host.pairs", [f"{PAIRS}.c"], optional=True, include_dirs=[numpy.get_include()],
-    depends=["src/pullback/backends/host/portable.h"], extra_compile_args=[*OPTIONS, *OF_LOOPS], extra_link_args=LINKED,
+    depends=OF_PAIRS, extra_compile_args=[*OPTIONS, *OF_LOOPS], extra_link_args=LINKED,
 )  # fmt: skip
 setup(ext_modules=[quick, loops, pairs])

@@ -34,7 +34,8 @@ PLACES = {
     "get_started/index": ("get_started/*", "coming_from"),
     "learn/index": (
         "learn/*", "second_order", "taylor", "sparse_derivatives", "preaccumulation", "masked_zeros", "decompositions",
-        "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "signals", "devices", "meshes", "processes",
+        "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "signals", "random_families",
+        "devices", "meshes", "processes",
         "clusters", "compile_time", "glossary",
     ),
     "how_to/index": ("how_to/*", "primitives", "export", "gpus", "switches"),

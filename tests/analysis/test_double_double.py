@@ -116,6 +116,60 @@ def test_special_values_of_large_arrays_are_seen(special: float, where: int) -> 
         assert typical_error(value, exact, None, True) == 0
 
 
+EDGES = {
+    "exp": [-699.0, -1e-20, 0.0, 1e-9, 699.0], "expm1": [-1e-3, -1e-17, 0.0, 1e-300, 0.0054, 0.0055],
+    "log": [2e-290, 0.7071, 0.99, 1.0, 1 + 2.0**-40, 1.0001], "log1p": [-1e-300, -1e-9, 0.0, 1e-20, 1e-4],
+    "sin": [-1.4e6, -1e-200, 0.0, math.pi, 355.0], "cos": [math.pi / 2, 0.0, 11.0, 1.4e6],
+    "tanh": [-1e-8, 0.0, 1e-300, 100.0], "logistic": [-600.0, 0.0, 40.0], "sqrt": [0.0, 1e-300, 2.0],
+}  # fmt: skip
+
+
+@in_c
+@pytest.mark.parametrize("name", ELEMENTARY)
+def test_functions_of_doubles_are_right_to_some_bits(name: str) -> None:
+    function = getattr(dd, name)
+    x = np.concatenate([RNG.uniform(*ELEMENTARY[name], 3000), EDGES[name]])
+    dd.use_tables()
+    (found,) = dd.pairs.apply(function.kernel, None, True, 0.0, x)
+    with np.errstate(all="ignore"):
+        exact = function.by_numpy(dd.two(x))
+    error = np.abs((found - exact.hi) - exact.lo)
+    assert np.all(error <= 2.0**-50 * np.abs(exact.hi))
+
+
+@in_c
+@pytest.mark.parametrize("x", [701.0, -745.0, np.nan])
+@pytest.mark.parametrize("name", ["exp", "expm1"])
+def test_exponentials_of_doubles_that_are_left_to_numpy(name: str, x: float) -> None:
+    is_left_to_numpy(name, x)
+
+
+@in_c
+@pytest.mark.parametrize(("name", "x"), [("log", 0.0), ("log", -1.0), ("log", 5e-324), ("sin", 2e6), ("cos", np.inf)])
+def test_other_doubles_that_are_left_to_numpy(name: str, x: float) -> None:
+    is_left_to_numpy(name, x)
+
+
+def is_left_to_numpy(name: str, x: float) -> None:
+    kernel = getattr(dd, name).kernel
+    dd.use_tables()
+    assert dd.pairs.apply(kernel, None, True, 0.0, np.array([0.5, x])) is None
+    assert dd.pairs.apply(kernel, None, True, 0.0, np.float64(x)) is None
+
+
+@in_c
+@pytest.mark.parametrize("zero", ["x", "y", "neither"])
+def test_a_product_is_zero_if_a_factor_is(zero: str) -> None:
+    x, y = RNG.uniform(1, 2, 300), RNG.uniform(1, 2, 300)
+    {"x": x, "y": y, "neither": np.empty(8)}[zero][7] = 0.0
+    value = x * y
+    if zero == "neither":
+        value[7] = 0.0
+    for operands in ((x, y), (x, np.zeros(300), y, np.zeros(300))):
+        found = dd.pairs.apply(dd.mul.kernel, value, False, 2.0**-53, *operands)
+        assert (found is None) == (zero == "neither")
+
+
 def _report(found: analysis.Precision) -> Any:
     return [
         [np.asarray(x.elements).tolist() for x in found.results],

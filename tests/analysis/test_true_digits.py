@@ -253,3 +253,52 @@ def test_an_inverse_is_told_from_a_solution() -> None:
     assert "jnp.linalg.solve" in str(by_inverse)
     by_solution = analysis.precision(lambda a, b: jnp.linalg.solve(a, b) @ b)(hilbert, n)
     assert "jnp.linalg.solve" not in str(by_solution)
+
+
+OPERATORS = {
+    "two of a dtype": lambda x, y: ((x + y) * (x - y) / (y * y), -x, abs(y)),
+    "numbers on the right": lambda x, y: (x + 1, x - 2.5, x * 3, x / 7.0, y / 3, x + True),
+    "numbers on the left": lambda x, y: (1 + x, 2.5 - x, 3 * x, 7.0 / y, 2 / y),
+    "integers that are not doubles": lambda x, y: (x + (2**24 + 1), x * (2**60 + 1), 2**40 - y),
+    "functions": lambda x, y: (jnp.exp(x), jnp.sin(y), jnp.tanh(x), jnp.sqrt(y), jnp.log1p(y), jnp.square(x)),
+    "division by zero": lambda x, y: (x / (y - y), (x - x) / (y - y), 1 / (x - x)),  # NaN and infinities
+    "another shape": lambda x, y: (jnp.stack([x, y]) * x, x[..., None] - jnp.stack([y, x], -1)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(), (5,), (3000,)], ids=str)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_values_are_those_of_an_eager_run(name: str, shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    with pullback.enable_x64():
+        x, y = (jnp.asarray(rng.uniform(0.5, 2, shape), dtype) for _ in range(2))
+        found = tree.leaves(analysis.precision(OPERATORS[name])(x, y).value)
+        wanted = tree.leaves(OPERATORS[name](x, y))
+    assert [(a.dtype, a.weak_type, a.shape) for a in found] == [(a.dtype, a.weak_type, a.shape) for a in wanted]
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(a, np.float64), np.asarray(b, np.float64))
+
+
+def test_operators_refuse_what_they_refuse_eagerly() -> None:
+    x = jnp.arange(3.0)
+    for function in (lambda x: x + "a", lambda x: x * x[:2], lambda x: None - x):
+        with pytest.raises(TypeError):
+            analysis.precision(function)(x)
+
+
+def test_weak_numbers_stay_weak() -> None:
+    found = analysis.precision(lambda x: x * 2 + jnp.exp(x))(jnp.asarray(1.5) * 1.0)
+    weak = analysis.precision(lambda x: lax.full_like(x, 2.0) * x)(2.0)
+    assert found.value.weak_type == (jnp.asarray(1.5) * 1.0).weak_type
+    assert weak.value == 4.0
+
+
+def test_lines_of_operators_are_those_of_the_user() -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        z = y - 1  # cancels
+        return z * 1
+
+    [loss] = analysis.precision(function)(jnp.float32(1e-4)).losses
+    assert loss.line.endswith(f":{line_after('# cancels', function)}")

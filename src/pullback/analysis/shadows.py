@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,8 @@ from pullback.core import dtypes, source, traits
 from pullback.core.array import SCALARS, ArrayImpl, as_array
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, holds_programs
-from pullback.core.trace import Primitive, Trace, recorders, state
+from pullback.core.trace import EvalTrace, Primitive, Trace, recorders, state
+from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import stack, unstack
 from pullback.transforms.traces.forward import PrimalTracer
@@ -72,6 +74,9 @@ if pairs is not None:
     pairs.use_types(ShadowTracer, Made, Accuracy, Two, ArrayImpl, NOTHING)
 
 
+_MOVES = frozenset({shapes.reshape_p, shapes.squeeze_p, shapes.transpose_p, shapes.broadcast_in_dim_p})
+
+
 class Known:
     """What is known of an operation, so that it is looked up once.
 
@@ -80,33 +85,28 @@ class Known:
       rules: its rules that this depends on.
       compare: what :meth:`Arithmetic.comparing` returns.
       keeps: whether its results consist of elements of its operands.
+      keeps_all: whether they are all elements of its operand, in another order or more than once.
       kernel: the index of its function in the module in C, or None.
+      rule: the function of NumPy values that evaluates it, or None.
       flags: what that module needs to know of it, as a sum; see ``pairs.step``.
     """
 
-    __slots__ = ("compare", "flags", "keeps", "kernel", "primitive", "rules")
+    __slots__ = ("compare", "flags", "keeps", "keeps_all", "kernel", "primitive", "rule", "rules")
 
     def __init__(self, arithmetic: Arithmetic, primitive: Primitive, rules: tuple[Any, ...]) -> None:
         self.primitive, self.rules, self.compare = primitive, rules, arithmetic.comparing(primitive)
-        self.keeps = returns_elements(primitive)
+        self.keeps, self.rule = returns_elements(primitive), primitive.host_rule
+        self.keeps_all = primitive in _MOVES
         self.kernel = None if self.compare is None else kernels.get(primitive)
         if self.kernel is not None:
             use_tables()
-        known = (zero_is_right(primitive), self.keeps, traits.signs.of(primitive), rewriting.of(primitive))
+        weak = primitive.keeps_weak_type
+        known = (zero_is_right(primitive), self.keeps, traits.signs.of(primitive), rewriting.of(primitive), weak)
         self.flags = sum(1 << i for i, x in enumerate(known) if x)
 
 
-_known: dict[tuple[type, Primitive], Known] = {}
-
-
-def _know(arithmetic: Arithmetic, primitive: Primitive) -> Known:
-    """Return what is known of an operation, from an earlier run if its rules are the same."""
-    rules = primitive.host_rule, *[kind.of(primitive) for kind in (wider, two_doubles, rewriting)]
-    key = type(arithmetic), primitive
-    found = _known.get(key)
-    if found is None or found.rules != rules:
-        found = _known[key] = Known(arithmetic, primitive, rules)
-    return found
+_known: dict[type, dict[Primitive, Known]] = {}
+"""What is known from earlier runs, by the arithmetic."""
 
 
 class ShadowTrace(Trace):
@@ -115,11 +115,13 @@ class ShadowTrace(Trace):
     Attributes:
       arithmetic: the wider numbers.
       two: whether shadows are two doubles.
+      computes: whether values may be computed by NumPy, as no parent watches them.
       seen: what was observed.
       known: what is known of the operations that ran so far.
+      before: what is known from earlier runs, which holds as long as the rules of an operation are the same.
     """
 
-    __slots__ = ("arithmetic", "known", "seen", "two")
+    __slots__ = ("arithmetic", "before", "computes", "known", "seen", "two")
     transformation = "precision"
 
     def __init__(self, parent: Trace, function: Any, arithmetic: Arithmetic, seen: Observations) -> None:
@@ -127,8 +129,10 @@ class ShadowTrace(Trace):
         self.quick = False
         self.arithmetic = arithmetic
         self.two = type(arithmetic) is TwoDoubles
+        self.computes = type(parent) is EvalTrace
         self.seen = seen
         self.known: dict[Primitive, Known] = {}
+        self.before = _known.setdefault(type(arithmetic), {})
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(*args)``, called with this trace as the current trace; then end the trace."""
@@ -156,34 +160,32 @@ class ShadowTrace(Trace):
 
     def result(self, x: Any) -> Shadowed | Any:
         """Return a result of the function with its shadow; a result of integers or booleans as it is."""
+        if type(x) is ShadowTracer and x._trace is self:
+            return Shadowed(x.primal, x.wide, x.accuracy)
         tracer = self.tracer(x) if hasattr(x, "dtype") else None
         return x if tracer is None else Shadowed(tracer.primal, tracer.wide, tracer.accuracy)
+
+    def know(self, primitive: Primitive) -> Known:
+        """Return what is known of an operation that runs for the first time."""
+        more = primitive.more_rules.get
+        rules = primitive.host_rule, more(wider.name), more(two_doubles.name), more(rewriting.name)
+        found = self.before.get(primitive)
+        if found is None or found.rules != rules:
+            found = self.before[primitive] = Known(self.arithmetic, primitive, rules)
+        self.known[primitive] = found
+        return found
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         known = self.known.get(primitive)
         if known is None:
-            known = self.known[primitive] = _know(self.arithmetic, primitive)
-        if known.kernel is not None:
-            return self._step(known, args, params)
+            known = self.know(primitive)
+        if known.kernel is not None and self.computes and not params:
+            return pairs.step(self, known, args)
         if primitive.host_rule is None:
             found = self._program(primitive, args, params)
             if found is not None:
                 return found
         return self._evaluated(known, args, params)
-
-    def _step(self, known: Known, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Return the result of an operation that the module in C may compute with its shadow."""
-        assert known.kernel is not None
-        outer, scope = state.trace, state.scope
-        state.trace = parent = self.parent
-        try:
-            found = pairs.step(
-                self, parent.process, known.primitive, known.kernel, known.flags, self.two, args, params,
-                state.source_loc or source.here(), scope.phase if scope else source.FORWARD, DEEPEST, FEW,
-            )  # fmt: skip
-        finally:
-            state.trace = outer
-        return found if type(found) is ShadowTracer else self._evaluated(known, args, params, found)
 
     def _evaluated(self, known: Known, args: tuple[Any, ...], params: dict[str, Any], outs: Any = None) -> Any:
         """Return the results of an operation, whose values are ``outs`` if they are known."""
@@ -227,6 +229,10 @@ class ShadowTrace(Trace):
         """
         value = out._value
         dtype = value.dtype
+        if known.keeps_all and operands[0] is not None and value.size:
+            wide = self.arithmetic.moved(partial(state.silently, known.rule, **params), wides[0])
+            made = Made(known.primitive, primals, operands, params, True)
+            return ShadowTracer(self, out, wide, operands[0].accuracy, made, made.location)
         if any(x is None for x in operands) and not self._fill(operands, primals, wides, dtype):
             return None
         found = known.compare(wides, params, value)  # type: ignore[misc]
@@ -241,6 +247,21 @@ class ShadowTrace(Trace):
             )  # fmt: skip
             if tracer is not None:
                 return tracer  # type: ignore[no-any-return]
+        return self._noted(known, operands, primals, out, wide, error, params)
+
+    def _weighed(
+        self, known: Known, operands: list[Any], primals: list[Any], out: ArrayImpl, wide: Any, error: float
+    ) -> ShadowTracer:
+        """Return the result of an operation whose operands do not account for its error."""
+        outer, state.trace = state.trace, self.parent
+        try:
+            return self._noted(known, operands, primals, out, wide, error, {})
+        finally:
+            state.trace = outer
+
+    def _noted(
+        self, known: Known, operands: list[Any], primals: list[Any], out: Any, wide: Any, error: float, params: Any
+    ) -> ShadowTracer:
         made = Made(known.primitive, primals, operands, params, known.keeps)
         wide, accuracy = self.seen.weigh(self, operands, out, wide, error, made)
         return ShadowTracer(self, out, wide, accuracy, made, made.location)
@@ -316,6 +337,11 @@ class ShadowTrace(Trace):
             yield
         finally:
             state.trace = outer
+
+
+if pairs is not None:
+    pairs.use_state(state, source.here, source._is_internal, source.FORWARD, ShadowTrace, Known, DEEPEST, float(FEW))
+    pairs.use_operators(ops.add_p, ops.sub_p, ops.mul_p, ops.div_p)
 
 
 class _Run(Interpretation):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -14,7 +15,7 @@ from pullback.analysis import two_doubles_rules as two_doubles_rules
 from pullback.analysis import wide_rules as wide_rules
 from pullback.analysis.mixing import MixedPlan, plan_of
 from pullback.analysis.observations import Observations, Observed
-from pullback.analysis.shadows import Shadowed, ShadowTrace
+from pullback.analysis.shadows import Shadowed, ShadowTrace, ShadowTracer
 from pullback.analysis.two_doubles import TwoDoubles
 from pullback.analysis.wide import Arithmetic, Doubles, DoublesFound
 from pullback.core import tree
@@ -64,7 +65,7 @@ class ResultDigits:
       name: where it is in the tree of results, as in ``['loss']``; empty for a single array.
       digits: the number of true decimal digits that most elements have (all of up to 50, four fifths of many).
       of: the number of digits that the dtype can hold.
-      elements: the number of true digits of each element.
+      errors: the relative error of each element, at least the unit roundoff.
 
     >>> import pullback.numpy as jnp
     >>> from pullback import analysis
@@ -76,12 +77,17 @@ class ResultDigits:
     name: str
     digits: float
     of: float
-    elements: np.ndarray[Any, Any] = field(repr=False)
+    errors: np.ndarray[Any, Any] = field(repr=False)
+
+    @property
+    def elements(self) -> np.ndarray[Any, Any]:
+        """The number of true digits of each element."""
+        return np.asarray(np.abs(np.log10(self.errors)))
 
     @property
     def least(self) -> str:
         """The digits of the least accurate elements as text, if they are fewer; otherwise empty."""
-        fewest = float(np.min(self.elements, initial=math.inf))
+        fewest = abs(math.log10(float(np.max(self.errors)))) if self.errors.size else math.inf
         return f", {fewest:.1f} of the worst element" if fewest < self.digits - 0.5 else ""
 
 
@@ -176,14 +182,17 @@ def precision(fun: Callable[..., Any], *, suggest: DTypeLike | None = None, tole
 
     @api_boundary
     def measured(*args: Any, **kwargs: Any) -> Precision:
+        if not kwargs and all(type(x) is ArrayImpl for x in args):
+            return _measured(fun, args, None)  # as most often
         leaves, treedef = tree.flatten((args, kwargs))
         return _measured(fun, leaves, treedef)
 
     return measured
 
 
-def _measured(fun: Callable[..., Any], leaves: list[Any], treedef: Any) -> Precision:
-    if any(isinstance(x, Tracer) for x in leaves):
+def _measured(fun: Callable[..., Any], leaves: Sequence[Any], treedef: Any) -> Precision:
+    """Return the report of a call; ``treedef`` is that of the arguments, or None if they are ``leaves``."""
+    if treedef is not None and any(isinstance(x, Tracer) for x in leaves):
         raise ArgumentError(
             f"precision of {name_of(fun)} compares values, and an argument is traced, by another transformation: apply "
             "precision last, as in precision(jit(grad(f)))"
@@ -198,17 +207,23 @@ def _measured(fun: Callable[..., Any], leaves: list[Any], treedef: Any) -> Preci
     return _report(*_run(fun, leaves, treedef, TwoDoubles()))
 
 
-_DOUBLES = (np.float64, np.complex128)
+_DOUBLES = frozenset(map(np.dtype, ("float64", "complex128")))
 
 
-def _run(fun: Callable[..., Any], leaves: list[Any], treedef: Any, arithmetic: Arithmetic) -> Any:
-    """Run a function with shadows of some arithmetic; return the interpreter, the results, and their tree."""
+def _run(fun: Callable[..., Any], leaves: Sequence[Any], treedef: Any, arithmetic: Arithmetic) -> Any:
+    """Run a function with shadows of some arithmetic.
+
+    Return the interpreter, the results, and their tree, which is None for a single array.
+    """
     trace = ShadowTrace(state.trace, fun, arithmetic, Observations())
 
     def run() -> Any:
         tracers = [trace.tracer(x) if isinstance(x, Array) or hasattr(x, "dtype") else x for x in leaves]
-        args, kwargs = tree.unflatten(treedef, [x if t is None else t for t, x in zip(tracers, leaves, strict=True)])
+        traced = [x if t is None else t for t, x in zip(tracers, leaves, strict=True)]
+        args, kwargs = (traced, {}) if treedef is None else tree.unflatten(treedef, traced)
         out = fun(*args, **kwargs)
+        if type(out) is ShadowTracer:
+            return [trace.result(out)], None
         found, out_tree = tree.flatten(out)
         return [trace.result(x) for x in found], out_tree
 
@@ -220,25 +235,31 @@ def _report(trace: ShadowTrace, results: list[Any], out_tree: Any) -> Precision:
     accurate: list[ResultDigits] = []
     exact: list[Any] = []
     costs: dict[Any, float] = {}
-    numbered = tree.unflatten(out_tree, range(len(results)))
-    is_leaf = type(numbered) is int
-    names = [""] if is_leaf else [keystr(path) for path, _ in tree.leaves_with_path(numbered)]
+    names = _names(out_tree, len(results))
     for x, name in zip(results, names, strict=True):
         if not isinstance(x, Shadowed):
             exact.append(x)
             continue
         accurate.append(_accurate(trace, x, name))
         exact.append(ArrayImpl(trace.arithmetic.rounded(x.wide)))
-        for event, lost in digits.changed(x.accuracy.losses, accurate[-1].of - accurate[-1].digits, None).items():
-            costs[event] = max(costs.get(event, 0.0), lost)
+        if x.accuracy.losses or accurate[-1].of - accurate[-1].digits >= digits.LEAST:
+            for event, lost in digits.changed(x.accuracy.losses, accurate[-1].of - accurate[-1].digits, None).items():
+                costs[event] = max(costs.get(event, 0.0), lost)
     losses = [_loss(e, lost) for e, lost in costs.items() if e is not None and lost >= 1]
     events = [_loss(e, e.worst) for e in trace.seen.events.values()]
-    value = tree.unflatten(out_tree, [x.value if isinstance(x, Shadowed) else x for x in results])
+    values = [x.value if isinstance(x, Shadowed) else x for x in results]
+    joined = (lambda xs: xs[0]) if out_tree is None else partial(tree.unflatten, out_tree)
     return Precision(
-        value, tree.unflatten(out_tree, exact), tuple(accurate),
+        joined(values), joined(exact), tuple(accurate),
         tuple(sorted(losses, key=lambda x: -x.digits)), tuple(sorted(events, key=lambda x: -x.digits)),
         tuple(f"{name} at {where}" for name, where in sorted(trace.arithmetic.assumed)),
     )  # fmt: skip
+
+
+def _names(out_tree: Any, count: int) -> list[str]:
+    """Return where each array is in a tree of results; an empty text for a single one."""
+    numbered = 0 if out_tree is None else tree.unflatten(out_tree, range(count))
+    return [""] if type(numbered) is int else [keystr(path) for path, _ in tree.leaves_with_path(numbered)]
 
 
 def _loss(event: Observed, lost: float) -> Loss:
@@ -253,11 +274,11 @@ def _accurate(trace: ShadowTrace, x: Shadowed, name: str) -> ResultDigits:
         error = abs(float(trace.arithmetic.difference(value, x.wide))) / max(
             abs(float(exact)), digits.tiny(value.dtype)
         )
-        found = abs(math.log10(min(max(error, least), 1.0)))
-        return ResultDigits(name, found, most, np.asarray(found))
+        error = min(max(error, least), 1.0)
+        return ResultDigits(name, abs(math.log10(error)), most, np.asarray(error))
     with np.errstate(all="ignore"):
         difference = trace.arithmetic.difference(value, x.wide)
         errors = digits.relative_errors(value, difference, exact, least=digits.tiny(value.dtype))
-        each = np.abs(np.log10(np.maximum(errors, least)))
-    worst = abs(math.log10(max(digits.typical_worst(np.asarray(errors)), least)))
-    return ResultDigits(name, worst, most, np.asarray(each))
+    errors = np.asarray(np.maximum(errors, least))
+    worst = max(digits.typical_worst(errors), least)
+    return ResultDigits(name, abs(math.log10(worst)), most, errors)

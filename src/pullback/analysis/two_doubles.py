@@ -21,6 +21,9 @@ from pullback.analysis.wide import (
     widened_parameters,
     zero_is_right,
 )
+from pullback.analysis.wide import (
+    kernels as kernels,
+)
 from pullback.core import dtypes, source, traits
 from pullback.core.array import ArrayImpl, host_value
 from pullback.core.config import enable_x64
@@ -35,8 +38,6 @@ two_doubles = RuleKind("two_doubles", "it is taken as right to the last digit of
 
 beside: dict[Primitive, Callable[..., tuple[Two, float] | None]] = {}
 """The functions of operations that the module in C computes together with the errors of the values."""
-kernels: dict[Primitive, int] = {}
-"""The indices of these functions in the module."""
 
 
 class TwoDoubles(Arithmetic):

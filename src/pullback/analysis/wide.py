@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.analysis.digits import SAMPLE, Accuracy, few_exceed, sampled, unit
-from pullback.analysis.double_double import pairs
+from pullback.analysis.double_double import pairs, use_tables
 from pullback.core import dtypes, source, traits
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.config import enable_x64
@@ -23,6 +23,10 @@ wider = RuleKind("wider", "it is evaluated in the wider dtype")
 ``values`` and ``outs`` are the values of the operands and of the results, as NumPy arrays, ``wides`` the shadows of the
 operands.
 """
+
+
+kernels: dict[Primitive, int] = {}
+"""The indices of functions in the module in C, which it computes together with the errors of the values."""
 
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -188,7 +192,11 @@ class Doubles(Arithmetic):
 
     def comparing_by_rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         rule = primitive.host_rule
-        return None if rule is None else partial(_compared, rule, zero_is_right(primitive))
+        kernel = kernels.get(primitive)
+        if rule is None or kernel is None:
+            return None if rule is None else partial(_compared, rule, zero_is_right(primitive))
+        use_tables()
+        return partial(_compared_in_c, kernel, rule, zero_is_right(primitive))
 
     def evaluate(self, trace: Any, primitive: Primitive, wides: list[Any], outs: list[Any], params: Any) -> Any:
         params = widened_parameters(params)
@@ -220,6 +228,21 @@ def _compared(rule: Any, zeros: bool, wides: Sequence[Any], params: dict[str, An
         return None
     error = typical_error(value, wide, None, zeros)
     return None if error is None else (wide, error)
+
+
+_SINGLE = np.dtype(np.float32)
+
+
+def _compared_in_c(
+    kernel: int, rule: Any, zeros: bool, wides: Sequence[Any], params: dict[str, Any], value: Any
+) -> Any:
+    """Return the same for an operation that the module in C computes."""
+    if pairs is not None and value.dtype.kind != "c" and value.dtype != _DOUBLE:
+        single = value if value.dtype is _SINGLE else value.astype(_SINGLE)
+        found = pairs.apply(kernel, single, zeros, unit(value.dtype), *wides)
+        if found is not None:
+            return found
+    return _compared(rule, zeros, wides, params, value)
 
 
 def zero_is_right(primitive: Primitive) -> bool:

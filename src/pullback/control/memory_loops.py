@@ -30,15 +30,16 @@ from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.jaxprs import linearize_jaxpr
 from pullback.transforms.traces.stage import stage_flat
 
-_TRAFFIC = 2e-10
+_TRAFFIC = 4e-10
 """The time to write a byte to memory in the forward pass and to read it in the backward pass. A chunk that runs again
 writes to the cache: on the PDE of the benchmarks, chunks of five steps take the time of no recomputation."""
-_CACHE = 4_000_000
+_CACHE = 1_000_000
 """The bytes that stay in the cache from the forward to the backward pass."""
-
-
 _ROW = 2e-7
 """The time to write an array to a row of a stack in one step, and to read it in another, beside that for its bytes."""
+_WITHIN = 0.4
+"""The time of an operation of a step, whose arrays are in the cache, in multiples of that on large arrays. A step of
+the ODE of the benchmarks takes 84 microseconds, and 235 are predicted for large arrays."""
 
 
 class Piece(NamedTuple):
@@ -96,7 +97,7 @@ class LoopCosts:
             if i >= inputs or self.num_consts <= i < fixed
         ]
         self.plain, self.arrays = sum(kept), len(kept)
-        self.forward = sum(map(seconds, closed.jaxpr.eqns))
+        self.forward = _WITHIN * sum(map(seconds, closed.jaxpr.eqns))
         self.work = program_peak(closed) + 2 * self.carry
         self.states = set(closed.jaxpr.invars[self.num_consts : fixed])
 
@@ -116,7 +117,7 @@ def choices(costs: LoopCosts, levels: Sequence[float], body: Body) -> list[Choic
     """Return the candidates for a scan, without those that another beats in all respects."""
     n = costs.length
     modes: list[tuple[frozenset[int] | None, int, float]] = [(None, costs.plain, 0.0)]
-    modes += [body(level) for level in levels]
+    modes += [(kept, stored, _WITHIN * time) for kept, stored, time in map(body, levels)]
     found: list[Choice] = []
     for kept, stored, time in modes:
         work = costs.plain + costs.work if kept is not None else costs.work

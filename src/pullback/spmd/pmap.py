@@ -10,14 +10,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.backends.devices.devices import Device
+from pullback.backends.devices.buffers import from_buffer
+from pullback.backends.devices.devices import Device, default_device
 from pullback.backends.devices.devices import devices as all_devices
 from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
+from pullback.backends.devices.shards import local_shards
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, PyTree
 from pullback.core.arguments import quote, require_function
-from pullback.core.array import CommittedArray, typeof
+from pullback.core.array import CommittedArray, shared, signature, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
 from pullback.core.registry import OwnsPrograms
@@ -87,7 +89,10 @@ class PmapFunction(OwnsPrograms):
             found = self._programs[key] = self._program(in_tree, axes, mesh, fixed, len(args), where)
         program, flat = found
         arrays = [_on_mesh(x, mesh, axis) for x, axis in zip(arrays, axes, strict=True)]
-        return flat.result(program(*arrays))
+        outs = program(*arrays)
+        if size == 1 and mesh.assignment.devices[0] is default_device():
+            outs = list(map(_on_no_mesh, outs))
+        return flat.result(outs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Make the function a method: an instance is passed as its first argument."""
@@ -303,6 +308,17 @@ def _on_mesh(x: Any, mesh: Mesh, axis: int | None) -> Any:
     return device_put(x, NamedSharding(mesh, PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, name)))
 
 
+def _on_no_mesh(x: Any) -> Any:
+    """Return a result on the default device as an array of the class of all others there; a tracer stays as it is.
+
+    Libraries compare the classes of arrays: Equinox's ``tree_equal`` with ``typematch=True``, for one.
+    """
+    if type(x) is not CommittedArray:
+        return x
+    ((*_, buffer),) = local_shards(x)
+    return from_buffer(shared(buffer), signature(x.shape, x.dtype, bool(x.weak_type)))
+
+
 def _numbers(argnums: Any, name: str) -> tuple[int, ...]:
     try:
         return (operator.index(argnums),) if not isinstance(argnums, Iterable) else tuple(map(operator.index, argnums))
@@ -324,7 +340,8 @@ def pmap(
 ) -> Callable[..., R]:
     """Map a function over an axis of its arguments, each index on a device of its own.
 
-    It is compiled once for each kind of arguments. The shards of the results stay on the devices that computed them.
+    It is compiled once for each kind of arguments. The shards of the results stay on the devices that computed them;
+    over the default device alone, the results are as those of ``jit``: they are not committed to it.
     ``shard_map`` is newer, and works with arrays that are not stacked by device.
 
     Args:

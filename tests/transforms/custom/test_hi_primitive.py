@@ -71,6 +71,23 @@ def test_each_mode_has_its_rule_eager_and_compiled() -> None:
     assert not make_jaxpr(lambda x, y: x * y)(2.0, 3.0).is_high  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("policy", [None, pb.checkpoint_policies.everything_saveable])
+def test_remat_takes_the_rule_of_each_mode(policy: Any) -> None:
+    """The backward pass computes the forward rule again: it never falls back to ``jvp``."""
+    f = pb.remat(lambda x, y: mul(jnp.sin(x), y), policy=policy)
+    sine, slope = np.sin(2.0), np.cos(2.0)
+    for g in (f, jit(f)):
+        np.testing.assert_allclose(g(2.0, 3.0), sine * 3, rtol=1e-6)
+        for h in (grad(g, (0, 1)), jit(grad(g, (0, 1)))):
+            np.testing.assert_allclose(h(2.0, 3.0), (30 * slope, 10 * sine), rtol=1e-6)
+        np.testing.assert_allclose(jvp(g, (2.0, 3.0), (1.0, 1.0))[1], 100 * (slope * 3 + sine), rtol=1e-6)
+        np.testing.assert_allclose(grad(grad(g), 1)(2.0, 3.0), 10 * slope, rtol=1e-6)
+        np.testing.assert_allclose(vmap(grad(g), (0, None))(jnp.full(2, 2.0), 3.0), [30 * slope] * 2, rtol=1e-6)
+    nested = pb.remat(lambda x, y: f(f(x, y), y))
+    inner = sine * 3
+    np.testing.assert_allclose(grad(nested)(2.0, 3.0), 30 * np.cos(inner) * 30 * slope, rtol=1e-5)
+
+
 def test_batches_are_mapped_rule_by_rule() -> None:
     x, y = jnp.arange(3.0), jnp.arange(3.0) + 1
     np.testing.assert_array_equal(vmap(mul)(x, y), x * y)

@@ -48,13 +48,6 @@ INLINE Pair pair_sum(double a, double b) {
     return (Pair){s, (a - (s - bb)) + (b - bb)};
 }
 
-INLINE Pair pair_product(double a, double b) {
-    const double split = 134217729.0; /* 2**27 + 1 */
-    double p = a * b, t = split * a, u = split * b;
-    double ah = t - (t - a), al = a - ah, bh = u - (u - b), bl = b - bh;
-    return (Pair){p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
-}
-
 INLINE Pair pair_neg(Pair x) { return (Pair){-x.hi, -x.lo}; }
 INLINE Pair pair_scaled(Pair x, double factor) { return (Pair){x.hi * factor, x.lo * factor}; }
 INLINE Pair pair_if(int condition, Pair x, Pair y) { return (Pair){condition ? x.hi : y.hi, condition ? x.lo : y.lo}; }
@@ -65,29 +58,6 @@ INLINE Pair pair_add(Pair x, Pair y) {
 }
 
 INLINE Pair pair_sub(Pair x, Pair y) { return pair_add(x, pair_neg(y)); }
-
-INLINE Pair pair_mul(Pair x, Pair y) {
-    Pair p = pair_product(x.hi, y.hi);
-    return pair_normal(p.hi, p.lo + (x.hi * y.lo + x.lo * y.hi));
-}
-
-INLINE Pair pair_square(Pair x) {
-    Pair p = pair_product(x.hi, x.hi);
-    return pair_normal(p.hi, p.lo + 2.0 * (x.hi * x.lo));
-}
-
-INLINE Pair pair_div(Pair x, Pair y) {
-    double q = x.hi / y.hi;
-    Pair p = pair_product(q, y.hi);
-    return pair_normal(q, ((x.hi - p.hi) - p.lo + x.lo - q * y.lo) / y.hi);
-}
-
-INLINE Pair pair_sqrt(Pair x) {
-    double q = sqrt(x.hi);
-    Pair p = pair_product(q, q);
-    double more = ((x.hi - p.hi) - p.lo + x.lo) / (2 * q);
-    return pair_normal(q, x.hi == 0 ? 0 : more);
-}
 
 INLINE Pair pair_larger(Pair x, Pair y) { return pair_if((y.hi < x.hi) | ((y.hi == x.hi) & (y.lo < x.lo)), x, y); }
 INLINE Pair pair_smaller(Pair x, Pair y) { return pair_neg(pair_larger(pair_neg(x), pair_neg(y))); }
@@ -112,148 +82,42 @@ typedef struct {
     uint64_t count; /* of steps of log(2) / 64, which the rest lacks, plus 2**20 */
 } Exponential;
 
-/* Split the exponent of exp(x), for abs(x) < 700. */
-INLINE Exponential pair_exp_parts(Pair x) {
-    const double *step = pair_constants.exp_pieces, *c = PAIR_EXP;
-    double near = fabs(x.hi) < 700 ? x.hi : 0, shifted = near * (1 / (step[0] + step[1])) + ROUNDING;
-    double count = shifted - ROUNDING;
-    Pair s = pair_sum(near - count * step[0], -count * step[1]);
-    Pair r = pair_normal(s.hi, (x.lo + s.lo) - count * step[2]);
-    Pair half = pair_scaled(pair_square(r), 0.5);
-    double tail = c[0] + r.hi * (c[1] + r.hi * (c[2] + r.hi * (c[3] + r.hi * (c[4] + r.hi * c[5]))));
-    Exponential found = {pair_add(r, pair_normal(half.hi, half.lo + r.hi * half.hi * tail))};
-    found.count = bits_of(shifted) - bits_of(ROUNDING) + ((uint64_t)1 << 20);
-    return found;
-}
-
-INLINE Pair pair_exp_of(Pair x, Exponential parts) {
-    Pair power = pair_constants.exps[parts.count & (EXPS - 1)];
-    Pair y = pair_add(power, pair_mul(power, parts.more));
-    double scale = of_bits(((parts.count >> 6) - ((uint64_t)1 << 14) + 1023) << 52);
-    int is_usual = fabs(x.hi) < 660, is_zero = x.hi < -746;
-    return (Pair){is_zero ? 0 : y.hi * scale, is_zero ? 0 : is_usual ? y.lo * scale : NAN};
-}
-
-INLINE Pair pair_exp(Pair x) { return pair_exp_of(x, pair_exp_parts(x)); }
-
-INLINE Pair pair_expm1(Pair x) {
-    Exponential parts = pair_exp_parts(x);
-    Pair y = pair_sub(pair_exp_of(x, parts), (Pair){1, 0});
-    int is_usual = (fabs(x.hi) > 1e-290) | (x.hi == 0);
-    y = pair_if((parts.count == (uint64_t)1 << 20) & (fabs(x.hi) < 1), parts.more, y);
-    return (Pair){x.hi == 0 ? x.hi : y.hi, is_usual ? y.lo : NAN};
-}
-
-INLINE Pair pair_log(Pair x) {
-    const double *c = PAIR_LOG, *two = pair_constants.log_pieces;
-    const uint64_t bias = (uint64_t)1024 << 52;
-    int is_usual = (x.hi > 1e-290) & (x.hi < 1e290);
-    double size = is_usual ? x.hi : 1;
-    uint64_t power = (bits_of(size) - bits_of(0.7071) + bias) >> 52; /* the exponent plus 1024 */
-    double n = of_bits(power | bits_of(0x1p52)) - (0x1p52 + 1024);
-    double mantissa = of_bits(bits_of(size) - (power << 52) + bias); /* from 0.7071 on, below 1.4142 */
-    double shifted = mantissa * 64 + ROUNDING, centre = (shifted - ROUNDING) / 64;
-    Pair u = pair_normal(mantissa - centre, x.lo * of_bits((uint64_t)(1023 + 1024 - power) << 52));
-    Pair r = pair_div(u, (Pair){centre, 0}), square = pair_square(r), half = pair_scaled(square, -0.5);
-    double tail = pair_mul(square, r).hi * SUM_8(r.hi, c);
-    Pair y = pair_add(r, pair_normal(half.hi, half.lo + tail));
-    Pair known = pair_constants.logs[(bits_of(shifted) - bits_of(ROUNDING)) & 127];
-    Pair sum = pair_add(pair_add(pair_normal(n * two[0], n * two[1]), known), y);
-    y = pair_if((centre == 1) & (n == 0), y, sum);
-    return (Pair){y.hi, is_usual ? y.lo : NAN};
-}
-
-INLINE Pair pair_log1p(Pair x) {
-    Pair s = pair_sum(1, x.hi), half = pair_scaled(pair_square(x), -0.5);
-    Pair small = pair_add(x, (Pair){half.hi, half.lo + x.hi * x.hi * x.hi / 3});
-    Pair y = pair_if(fabs(x.hi) < 1e-8, small, pair_log(pair_normal(s.hi, s.lo + x.lo)));
-    int is_usual = (fabs(x.hi) > 1e-140) | (x.hi == 0);
-    return (Pair){y.hi, is_usual ? y.lo : NAN};
-}
-
-/* The sine, or the cosine, by the angle next to x of which the table has both. */
-INLINE Pair pair_circular(Pair x, int is_cosine) {
-    const double *step = pair_constants.angle_pieces, *a = PAIR_SINE, *b = PAIR_COSINE;
-    int is_usual = fabs(x.hi) < 1.5e6;
-    double near = is_usual ? x.hi : 0, shifted = near * (1 / (step[0] + step[1])) + ROUNDING;
-    double count = shifted - ROUNDING;
-    Pair p = pair_sum(near - count * step[0], -count * step[1]), q = pair_sum(p.hi, -count * step[2]);
-    Pair r = pair_normal(q.hi, ((x.lo + p.lo) + q.lo) - count * step[3]), rr = pair_square(r);
-    uint64_t j = bits_of(shifted) & (ANGLES - 1);
-    Pair s = pair_constants.sines[j], c = pair_constants.cosines[j];
-    Pair sine = pair_normal(r.hi, r.lo + r.hi * rr.hi * (a[0] + rr.hi * (a[1] + rr.hi * (a[2] + rr.hi * a[3]))));
-    Pair less = {-0.5 * rr.hi, -0.5 * rr.lo + rr.hi * rr.hi * (b[0] + rr.hi * (b[1] + rr.hi * b[2]))};
-    Pair y = is_cosine ? pair_add(c, pair_sub(pair_mul(c, less), pair_mul(s, sine)))
-                       : pair_add(s, pair_add(pair_mul(s, less), pair_mul(c, sine)));
-    return (Pair){y.hi, is_usual ? y.lo : NAN};
-}
-
-INLINE Pair pair_sin(Pair x) { return pair_circular(x, 0); }
-INLINE Pair pair_cos(Pair x) { return pair_circular(x, 1); }
-
-INLINE Pair pair_tanh(Pair x) {
-    Pair e = pair_expm1(pair_scaled(pair_if(fabs(x.hi) < 60, x, (Pair){copysign(60, x.hi), 0}), 2));
-    return pair_div(e, pair_add(e, (Pair){2, 0}));
-}
-
-INLINE Pair pair_logistic(Pair x) {
-    Pair one = {1, 0}, e = pair_exp(pair_neg(pair_abs(x)));
-    return pair_div(pair_if(x.hi < 0, e, one), pair_add(one, e));
-}
-
-/* Kernels: n numbers, whose doubles are side by side. ---------------------------------------------------------------- */
-
 typedef void PairKernel(npy_intp n, const double *const *in, double *hi, double *lo);
 
-#define PAIR_UNARY(name)                                                                                    \
-    WIDE static void kernel_##name(npy_intp n, const double *const *in, double *hi, double *lo) {           \
-        const double *a = in[0], *b = in[1];                                                                \
-        EACH(i, n) {                                                                                        \
-            Pair y = pair_##name((Pair){a[i], b[i]});                                                       \
-            hi[i] = y.hi;                                                                                   \
-            lo[i] = y.lo;                                                                                   \
-        }                                                                                                   \
-    }
-#define PAIR_BINARY(name)                                                                                   \
-    WIDE static void kernel_##name(npy_intp n, const double *const *in, double *hi, double *lo) {           \
-        const double *a = in[0], *b = in[1], *c = in[2], *d = in[3];                                        \
-        EACH(i, n) {                                                                                        \
-            Pair y = pair_##name((Pair){a[i], b[i]}, (Pair){c[i], d[i]});                                   \
-            hi[i] = y.hi;                                                                                   \
-            lo[i] = y.lo;                                                                                   \
-        }                                                                                                   \
-    }
-PAIR_BINARY(add)
-PAIR_BINARY(sub)
-PAIR_BINARY(mul)
-PAIR_BINARY(div)
-PAIR_BINARY(larger)
-PAIR_BINARY(smaller)
-PAIR_UNARY(neg)
-PAIR_UNARY(abs)
-PAIR_UNARY(square)
-PAIR_UNARY(sqrt)
-PAIR_UNARY(exp)
-PAIR_UNARY(expm1)
-PAIR_UNARY(log)
-PAIR_UNARY(log1p)
-PAIR_UNARY(sin)
-PAIR_UNARY(cos)
-PAIR_UNARY(tanh)
-PAIR_UNARY(logistic)
+#include "doubles.h"
 
-#define PAIR_NAME(name, operands) {#name, kernel_##name, operands}
+/* Dekker: the rest of the product p of a and b; 2**27 + 1 splits a double. */
+INLINE double pair_rest(double a, double b, double p) {
+    const double split = 134217729.0;
+    double t = split * a, u = split * b, ah = t - (t - a), al = a - ah, bh = u - (u - b), bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+}
+
+#define V(name) name##_split
+#define LOOP WIDE
+#define REST pair_rest
+#include "pair_formulas.h"
+#undef V
+#undef LOOP
+#undef REST
+#ifdef FUSED
+#define V(name) name##_fused
+#define LOOP FUSED
+#define REST FUSED_REST
+#include "pair_formulas.h"
+#endif
+
+static PairKernel *const *pair_loops = PAIR_LOOPS_split; /* of numbers of two doubles; those of this processor */
+
 static const struct {
     const char *name;
-    PairKernel *kernel;
     int operands;
 } PAIR_KERNELS[] = {
-    PAIR_NAME(add, 2), PAIR_NAME(sub, 2), PAIR_NAME(mul, 2), PAIR_NAME(div, 2), PAIR_NAME(larger, 2), PAIR_NAME(smaller, 2),
-    PAIR_NAME(neg, 1), PAIR_NAME(abs, 1), PAIR_NAME(square, 1), PAIR_NAME(sqrt, 1), PAIR_NAME(exp, 1), PAIR_NAME(expm1, 1),
-    PAIR_NAME(log, 1), PAIR_NAME(log1p, 1), PAIR_NAME(sin, 1), PAIR_NAME(cos, 1), PAIR_NAME(tanh, 1), PAIR_NAME(logistic, 1),
+    {"add", 2}, {"sub", 2}, {"mul", 2}, {"div", 2}, {"larger", 2}, {"smaller", 2}, {"neg", 1}, {"abs", 1}, {"square", 1},
+    {"sqrt", 1}, {"exp", 1}, {"expm1", 1}, {"log", 1}, {"log1p", 1}, {"sin", 1}, {"cos", 1}, {"tanh", 1}, {"logistic", 1},
 };
-enum { LAST_PLAIN = 9 }; /* those up to it take less time than by NumPy's functions for few numbers */
 enum { PAIR_COUNT = sizeof PAIR_KERNELS / sizeof *PAIR_KERNELS };
+enum { ADD, SUB, MUL, DIV, NEG = 6, ABS, SQUARE, SQRT }; /* those that the processor computes */
 
 /* Errors. ------------------------------------------------------------------------------------------------------------ */
 
@@ -401,8 +265,27 @@ static void pair_block(const PairOperand *operands, int count, char *const *rows
     }
 }
 
+/* What a result is compared with: an array of doubles or of single precision, or a number. */
+typedef struct {
+    const PyArrayObject *array;
+    double number;
+} Value;
+
+/* NaN if a product of numbers that are not zero is zero; otherwise 0. */
+#define WRONG_ZEROS(suffix, type)                                                                           \
+    WIDE static double wrong_zeros_##suffix(npy_intp n, const type *value, const double *a, const double *b) { \
+        double check = 0;                                                                                   \
+        for (npy_intp i = 0; i < n; i++) check += (value[i] == 0) & (a[i] != 0) & (b[i] != 0) ? (double)NAN : 0; \
+        return check;                                                                                       \
+    }
+WRONG_ZEROS(f, float)
+WRONG_ZEROS(d, double)
+
+/* Fill `hi` and `lo`, which is NULL for shadows in doubles, and look at the value if there is a sample. */
 static void pair_compute(PairKernel *kernel, const PairOperand *operands, int count, const PairShape *shape, double *hi,
-                         double *lo, const double *value, Sample *sample, double *check) {
+                         double *lo, const Value *value, Sample *sample, double *check, int is_product) {
+    const char *data = sample ? PyArray_BYTES((PyArrayObject *)value->array) : NULL;
+    const int is_single = sample && PyArray_TYPE(value->array) == NPY_FLOAT;
     double buffers[4][PAIR_BLOCK];
     const double *in[4];
     char *rows[4] = {0};
@@ -419,9 +302,16 @@ static void pair_compute(PairKernel *kernel, const PairOperand *operands, int co
         for (npy_intp first = 0; first < length; first += PAIR_BLOCK) {
             const npy_intp n = length - first < PAIR_BLOCK ? length - first : PAIR_BLOCK;
             pair_block(operands, count, rows, first, n, last, buffers, in);
-            kernel(n, in, hi + at, lo + at);
-            if (value) look_at_d(sample, at, n, value + at, hi + at, lo + at);
-            else for (npy_intp i = 0; i < n; i++) *check += lo[at + i] - lo[at + i];
+            double *low = lo ? lo + at : NULL;
+            kernel(n, in, hi + at, low);
+            if (sample && is_product) {
+                sample->check += is_single ? wrong_zeros_f(n, (const float *)data + at, in[0], in[2])
+                                           : wrong_zeros_d(n, (const double *)data + at, in[0], in[2]);
+                sample->zeros = 1;
+            }
+            if (is_single) look_at_f(sample, at, n, (const float *)data + at, hi + at, low);
+            else if (sample) look_at_d(sample, at, n, (const double *)data + at, hi + at, low);
+            else for (npy_intp i = 0; i < n; i++) *check += (low ? low : hi + at)[i] - (low ? low : hi + at)[i];
             at += n;
         }
         for (int axis = last - 1; axis >= 0; axis--) {
@@ -453,21 +343,32 @@ static PyObject *pair_kernel(PyObject *module, PyObject *name) {
 }
 
 PyDoc_STRVAR(pair_doc, "apply(kernel, value, zeros, unit, *doubles)\n\n"
-    "Apply a function to numbers of two doubles, whose shapes broadcast.\n\n"
+    "Apply a function to numbers of two doubles, or to doubles, whose shapes broadcast.\n\n"
     "Args:\n"
     "  kernel: an index that `kernel` returned.\n"
-    "  value: the result of the function on doubles, of which some are compared with those of two doubles; or None.\n"
+    "  value: the result of the function in the program's precision, of which some elements are compared; or None.\n"
     "  zeros: whether a value of zero may be right, and need no closer look.\n"
     "  unit: the unit roundoff of the values.\n"
-    "  *doubles: for each operand its first and its second doubles: arrays, or numbers.\n\n"
+    "  *doubles: for each operand its first and its second doubles, or its doubles: arrays, or numbers.\n\n"
     "Returns:\n"
-    "  The first and the second doubles of the result; and the relative error that few of the values exceed, if there are\n"
+    "  The doubles of the result, the first and the second ones; and the relative error that few values exceed, if there are\n"
     "  values. None if some number is huge, tiny or not finite, or an array has another dtype.");
 
-/* Compute a function, and its value's error if there is one. Return 1; 0 where this needs the general way, -1 for an error. */
-static int compute(long code, PairOperand *operands, const PairOperand *value, int zeros, double unit, PyObject **hi, PyObject **lo,
+static int read_value(PyObject *x, Value *value) {
+    value->array = NULL;
+    if (PyFloat_Check(x)) value->number = PyFloat_AS_DOUBLE(x);
+    else if (PyArray_IsScalar(x, Float)) value->number = PyArrayScalar_VAL(x, Float);
+    else if (!PyArray_Check(x) || !PyArray_ISBEHAVED_RO((PyArrayObject *)x)) return 0;
+    else if (PyArray_TYPE((PyArrayObject *)x) != NPY_DOUBLE && PyArray_TYPE((PyArrayObject *)x) != NPY_FLOAT) return 0;
+    else value->array = (PyArrayObject *)x;
+    return 1;
+}
+
+/* Compute a function, and its value's error if there is one; in doubles if `lo` is NULL. Return 1; 0 where this needs the
+   general way, -1 for an error. */
+static int compute(long code, PairOperand *operands, const Value *value, int zeros, double unit, PyObject **hi, PyObject **lo,
                    double *error) {
-    PairKernel *kernel = PAIR_KERNELS[code].kernel;
+    PairKernel *kernel = (lo ? pair_loops : DOUBLE_LOOPS)[code];
     const int count = 2 * PAIR_KERNELS[code].operands;
     PairShape shape;
     int ndim = 0;
@@ -476,19 +377,20 @@ static int compute(long code, PairOperand *operands, const PairOperand *value, i
         if (operands[k].array && PyArray_NDIM(operands[k].array) > ndim) ndim = PyArray_NDIM(operands[k].array);
     if (ndim == 0) {
         const double *in[4];
-        double high, low;
+        double high, low = 0;
         for (int k = 0; k < count; k++) in[k] = &operands[k].number;
         kernel(1, in, &high, &low);
-        if (low - low != 0) return 0;
+        if (low - low != 0 || high - high != 0) return 0;
         if (value) {
             if (value->array) return 0;
             const double difference = (value->number - high) - low;
             *error = difference == 0 ? 0 : fabs(difference / high);
-            if (!(*error < 1) || (value->number == 0 && !zeros)) return 0;
+            const int is_zero_right = zeros || (code == MUL && (operands[0].number == 0 || operands[2].number == 0));
+            if (!(*error < 1) || (value->number == 0 && !is_zero_right)) return 0;
         }
         *hi = new_double(high);
-        *lo = new_double(low);
-        return *hi && *lo ? 1 : -1;
+        if (lo) *lo = new_double(low);
+        return *hi && (!lo || *lo) ? 1 : -1;
     }
     if (!pair_broadcast(operands, count, &shape) || shape.size == 0) return 0;
     npy_intp dims[PAIR_AXES];
@@ -502,16 +404,16 @@ static int compute(long code, PairOperand *operands, const PairOperand *value, i
         return 0;
     Sample *sample = value ? malloc(sizeof *sample) : NULL;
     *hi = PyArray_SimpleNew(ndim, dims, NPY_DOUBLE);
-    *lo = PyArray_SimpleNew(ndim, dims, NPY_DOUBLE);
-    if (!*hi || !*lo || (value && !sample)) {
+    if (lo) *lo = PyArray_SimpleNew(ndim, dims, NPY_DOUBLE);
+    if (!*hi || (lo && !*lo) || (value && !sample)) {
         free(sample);
         if (!PyErr_Occurred()) PyErr_NoMemory();
         return -1;
     }
-    double check = 0, *high = PyArray_DATA((PyArrayObject *)*hi), *low = PyArray_DATA((PyArrayObject *)*lo);
+    double check = 0, *high = PyArray_DATA((PyArrayObject *)*hi), *low = lo ? PyArray_DATA((PyArrayObject *)*lo) : NULL;
     Py_BEGIN_ALLOW_THREADS
     if (value) sample_begin(sample, shape.size, zeros);
-    pair_compute(kernel, operands, count, &shape, high, low, value ? PyArray_DATA((PyArrayObject *)value->array) : NULL, sample, &check);
+    pair_compute(kernel, operands, count, &shape, high, low, value, sample, &check, code == MUL && !zeros);
     if (value) *error = check = sample_end(sample, unit);
     Py_END_ALLOW_THREADS
     free(sample);
@@ -520,19 +422,22 @@ static int compute(long code, PairOperand *operands, const PairOperand *value, i
 
 static PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t given) {
     const long code = given > 4 ? PyLong_AsLong(args[0]) : -1;
-    if (code < 0 || code >= PAIR_COUNT || given != 4 + 2 * PAIR_KERNELS[code].operands)
+    const int count = code < 0 || code >= PAIR_COUNT ? 0 : PAIR_KERNELS[code].operands, two = given == 4 + 2 * count;
+    if (!count || !(two || given == 4 + count))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "expected a function and its operands");
     const double unit = PyFloat_AsDouble(args[3]);
     if (unit == -1 && PyErr_Occurred()) return NULL;
-    PairOperand operands[4], value;
+    PairOperand operands[4] = {0};
+    Value value;
     for (int k = 0; k < (int)given - 4; k++)
-        if (!read_pair_operand(args[4 + k], &operands[k])) Py_RETURN_NONE;
+        if (!read_pair_operand(args[4 + k], &operands[two ? k : 2 * k])) Py_RETURN_NONE;
     const int has_value = args[1] != Py_None;
-    if (has_value && !read_pair_operand(args[1], &value)) Py_RETURN_NONE;
+    if (has_value && !read_value(args[1], &value)) Py_RETURN_NONE;
     PyObject *hi = NULL, *lo = NULL;
     double error;
-    const int found = compute(code, operands, has_value ? &value : NULL, args[2] == Py_True, unit, &hi, &lo, &error);
-    if (found == 1) return has_value ? Py_BuildValue("(NNd)", hi, lo, error) : Py_BuildValue("(NN)", hi, lo);
+    const int found = compute(code, operands, has_value ? &value : NULL, args[2] == Py_True, unit, &hi, two ? &lo : NULL, &error);
+    if (found == 1 && two) return has_value ? Py_BuildValue("(NNd)", hi, lo, error) : Py_BuildValue("(NN)", hi, lo);
+    if (found == 1) return has_value ? Py_BuildValue("(Nd)", hi, error) : Py_BuildValue("(N)", hi);
     Py_XDECREF(hi);
     Py_XDECREF(lo);
     if (found < 0) return NULL;
@@ -672,6 +577,9 @@ static PyObject *pair_tables(PyObject *module, PyObject *numbers) {
     if (!PyArray_Check(numbers) || PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) || PyArray_NBYTES(a) != sizeof pair_constants)
         return PyErr_Format(PyExc_ValueError, "expected a vector of %zu doubles", sizeof pair_constants / sizeof(double));
     memcpy(&pair_constants, PyArray_DATA(a), sizeof pair_constants);
+#ifdef FUSED
+    if (HAS_FUSED()) pair_loops = PAIR_LOOPS_fused;
+#endif
     Py_RETURN_NONE;
 }
 
@@ -681,7 +589,7 @@ static PyObject *pair_tables(PyObject *module, PyObject *numbers) {
 static struct {
     PyTypeObject *tracer, *made, *accuracy, *two, *array;
     PyObject *nothing;
-    Py_ssize_t host_value; /* of an array */
+    Py_ssize_t host_value, weak_type; /* of an array */
     Py_ssize_t trace, primal, made_at, shadow, known, origin; /* of a tracer */
     Py_ssize_t depth, is_exact, location, operands, params, phase, primitive, values; /* of an expression */
 } shadowed;
@@ -717,7 +625,7 @@ static PyObject *use_types(PyObject *module, PyObject *args) {
                             &shadowed.params, &shadowed.phase, &shadowed.primitive, &shadowed.values};
     for (int i = 0; i < 14; i++)
         if ((*places[i] = slot_of(i < 6 ? tracer : made, names[i])) < 0) return NULL;
-    if ((shadowed.host_value = slot_of(array, "_host_value")) < 0) return NULL;
+    if ((shadowed.host_value = slot_of(array, "_host_value")) < 0 || (shadowed.weak_type = slot_of(array, "weak_type")) < 0) return NULL;
     shadowed.two = (PyTypeObject *)Py_NewRef(two);
     shadowed.array = (PyTypeObject *)Py_NewRef(array);
     shadowed.tracer = (PyTypeObject *)Py_NewRef(tracer);
@@ -727,11 +635,12 @@ static PyObject *use_types(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-enum { ZEROS = 1, KEEPS = 2, SUMS = 4, ADVISED = 8 }; /* what is known of an operation; see `step_doc` */
+enum { ZEROS = 1, KEEPS = 2, SUMS = 4, ADVISED = 8, WEAK = 16 }; /* what is known of an operation; see `step_doc` */
 
 /* What is known of a result: its expression's operands, how deep it is, whether it is exact, and its losses. */
 typedef struct {
-    PyObject *tracers, *values, *operands, *losses; /* the losses are borrowed */
+    PyObject *tracers, *values, *operands;
+    PyObject *losses, *scaled; /* the losses are borrowed, or these */
     double error, least;
     long depth, deepest;
     int is_exact, flags;
@@ -842,8 +751,18 @@ static int accounts(Result *r, double few) {
     const double lost = r->error > r->least ? log10(r->error / r->least) : 0, least = log10(few), more = lost - before;
     if (more >= least || (r->flags & ADVISED && r->error > 2 * r->least && !are_advised(r->losses))) return 0;
     if (more > -least) return 1;
+    PyObject *operands_losses = r->losses;
     r->losses = shadowed.nothing;
-    return lost < least;
+    if (lost < least) return 1;
+    if (!(r->scaled = r->losses = PyDict_New())) return 0;
+    position = 0;
+    while (PyDict_Next(operands_losses, &position, &key, &digits)) {
+        PyObject *share = PyFloat_FromDouble(PyFloat_AsDouble(digits) * lost / before);
+        const int is_set = share && PyDict_SetItem(r->scaled, key, share) == 0;
+        Py_XDECREF(share);
+        if (!is_set) return 0;
+    }
+    return 1;
 }
 
 /* Return the tracer of a result with its shadow; NULL without an error where this needs the general way. */
@@ -853,6 +772,7 @@ static PyObject *traced(Result *r, PyObject *trace, PyObject *primitive, PyObjec
     if (!operands) return NULL;
     if (describe(r) < 1 || !accounts(r, few)) {
         Py_DECREF(operands);
+        Py_CLEAR(r->scaled);
         return NULL;
     }
     PyObject *known = shadowed.accuracy->tp_alloc(shadowed.accuracy, 3), *made = shadowed.made->tp_alloc(shadowed.made, 0);
@@ -866,11 +786,12 @@ static PyObject *traced(Result *r, PyObject *trace, PyObject *primitive, PyObjec
         Py_XDECREF(second);
         Py_XDECREF(deep);
         Py_DECREF(operands);
+        Py_CLEAR(r->scaled);
         return NULL;
     }
     PyTuple_SET_ITEM(known, 0, first);
     PyTuple_SET_ITEM(known, 1, second);
-    PyTuple_SET_ITEM(known, 2, Py_NewRef(r->losses));
+    PyTuple_SET_ITEM(known, 2, r->scaled ? r->scaled : Py_NewRef(r->losses));
     SLOT(made, shadowed.depth) = deep;
     SLOT(made, shadowed.operands) = operands;
     set_slot(made, shadowed.is_exact, r->is_exact ? Py_True : Py_False);
@@ -923,12 +844,8 @@ static PyObject *host_value_of(PyObject *array) {
     return PyObject_GetAttrString(array, "_value");
 }
 
-/* Shadows in doubles of so few elements are computed as two doubles, whose second are dropped: by plain functions, and by
-   elementary ones. */
-enum { PLAINLY = 512, FEWER = 128 };
-
-/* Read the shadow of an operand, an array of at most `most` elements if it is in doubles, as two; 0 where this needs the general way. */
-static int read_shadow(PyObject *tracer, PyObject *operand, int is_two, int is_single, npy_intp most, PairOperand *found) {
+/* Read the shadow of an operand; 0 where this needs the general way. */
+static int read_shadow(PyObject *tracer, PyObject *operand, int is_two, int is_single, PairOperand *found) {
     found[1] = (PairOperand){0};
     if (tracer == Py_None) {
         if (PyFloat_CheckExact(operand)) found->number = PyFloat_AS_DOUBLE(operand);
@@ -942,81 +859,318 @@ static int read_shadow(PyObject *tracer, PyObject *operand, int is_two, int is_s
     if (is_two)
         return PyTuple_Check(wide) && read_pair_operand(PyTuple_GET_ITEM(wide, 0), found)
                && read_pair_operand(PyTuple_GET_ITEM(wide, 1), found + 1);
-    return read_pair_operand(wide, found) && (!found->array || PyArray_SIZE((PyArrayObject *)found->array) <= most);
+    return read_pair_operand(wide, found);
 }
 
-PyDoc_STRVAR(step_doc, "step(trace, evaluate, primitive, kernel, flags, two, args, params, location, phase, deepest, few)\n\n"
-    "Evaluate an operation, and its shadow.\n\n"
-    "Args:\n"
-    "  trace: that of the tracers.\n"
-    "  evaluate: `evaluate(primitive, values, params)` returns the result.\n"
-    "  primitive, params: the operation.\n"
-    "  kernel: the index of its function.\n"
-    "  flags: a sum: 1, a result of zero may be right; 2, results are elements of operands; 4, it is a sum; 8, there is\n"
-    "    advice for it.\n"
-    "  two: whether shadows are two doubles.\n"
-    "  args: a tuple of the operands.\n"
-    "  location, phase, deepest, few: those of `finish`.\n\n"
-    "Returns:\n"
-    "  A tracer; or the result, where its shadow needs the general way.");
+enum { FEW_ELEMENTS = 2048 }; /* of an array on which NumPy is called here; threads may compute with more */
 
-static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t given) {
-    if (given != 12 || !PyTuple_Check(args[6]) || !shadowed.tracer) return PyErr_Format(PyExc_TypeError, "expected 12 arguments");
-    const Py_ssize_t count = PyTuple_GET_SIZE(args[6]);
-    const long code = PyLong_AsLong(args[3]), flags = PyLong_AsLong(args[4]), deepest = PyLong_AsLong(args[10]);
-    const double few = PyFloat_AsDouble(args[11]);
-    if (PyErr_Occurred()) return NULL;
-    if (code < 0 || code >= PAIR_COUNT || PAIR_KERNELS[code].operands != count)
-        return PyErr_Format(PyExc_ValueError, "expected the operands of a function");
-    PyObject *tracers = PyList_New(count), *values = PyList_New(count), *out = NULL, *tracer = NULL, *value = NULL;
-    PyObject *hi = NULL, *lo = NULL, *wide = NULL, *tuple = NULL;
+/* Read the NumPy value of an operand, which is an array or a Python number, into `values`, and whether all arrays before and
+   this one are weak. Return 1 for single precision, 2 for doubles, 0 for a number, -1 where this needs the general way. */
+static int read_operand(PyObject *x, PyObject **value, int *is_weak) {
+    if (PyFloat_CheckExact(x) || PyLong_CheckExact(x)) {
+        *value = x;
+        return 0;
+    }
+    if (!Py_IS_TYPE(x, shadowed.array)) return -1;
+    *value = SLOT(x, shadowed.host_value);
+    *is_weak = *is_weak && SLOT(x, shadowed.weak_type) == Py_True;
+    if (!*value) return -1;
+    if (PyArray_IsScalar(*value, Float)) return 1;
+    if (PyArray_IsScalar(*value, Double)) return 2;
+    if (!PyArray_CheckExact(*value) || PyArray_SIZE((PyArrayObject *)*value) > FEW_ELEMENTS) return -1;
+    const int type = PyArray_TYPE((PyArrayObject *)*value);
+    return type == NPY_FLOAT ? 1 : type == NPY_DOUBLE ? 2 : -1;
+}
+
+static double scalar_of(PyObject *x) {
+    if (PyArray_IsScalar(x, Float)) return PyArrayScalar_VAL(x, Float);
+    return PyFloat_Check(x) ? PyFloat_AS_DOUBLE(x) : PyLong_AsDouble(x);
+}
+
+/* Return the NumPy scalar that an operation of the processor returns for numbers x and y of single or double precision. */
+static PyObject *computed(long code, double x, double y, int is_single) {
+    double out;
+    switch (code) {
+    case ADD: out = is_single ? (float)x + (float)y : x + y; break;
+    case SUB: out = is_single ? (float)x - (float)y : x - y; break;
+    case MUL: out = is_single ? (float)x * (float)y : x * y; break;
+    case DIV: out = is_single ? (float)x / (float)y : x / y; break;
+    case NEG: out = -x; break;
+    case ABS: out = fabs(x); break;
+    case SQUARE: out = is_single ? (float)x * (float)x : x * x; break;
+    default: out = is_single ? sqrtf((float)x) : sqrt(x); break;
+    }
+    if (!is_single) return new_double(out);
+    PyObject *scalar = PyArrayScalar_New(Float);
+    if (scalar) PyArrayScalar_ASSIGN(scalar, Float, (float)out);
+    return scalar;
+}
+
+/* Evaluate an operation on arrays of one dtype and numbers. Return the NumPy value; NULL where this needs the general way. */
+static PyObject *evaluated(long code, PyObject *values, PyObject *silently, PyObject *rule, int *is_weak, int *is_single) {
+    const Py_ssize_t count = PyList_GET_SIZE(values);
+    PyObject *hosts[2] = {NULL, NULL};
+    int kinds[2] = {0, 0};
+    *is_weak = 1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if ((kinds[i] = read_operand(PyList_GET_ITEM(values, i), hosts + i, is_weak)) < 0) return NULL;
+    const int kind = kinds[0] ? kinds[0] : kinds[1];
+    if (!kind || (kinds[0] && kinds[1] && kinds[0] != kinds[1])) return NULL;
+    *is_single = kind == 1;
+    const int is_scalar = !PyArray_Check(hosts[0]) && !(hosts[1] && PyArray_Check(hosts[1]));
+    PyObject *out;
+    if (is_scalar && (code <= DIV || (code >= NEG && code <= SQRT))) {
+        const double x = scalar_of(hosts[0]), y = count > 1 ? scalar_of(hosts[1]) : 0;
+        out = PyErr_Occurred() ? NULL : computed(code, x, y, *is_single);
+    } else {
+        out = PyObject_CallFunctionObjArgs(silently, rule, hosts[0], hosts[1], NULL);
+    }
+    if (!out) {
+        PyErr_Clear(); /* the general way explains the error */
+        return NULL;
+    }
+    const int type = PyArray_Check(out) ? PyArray_TYPE((PyArrayObject *)out) : PyArray_IsScalar(out, Float) ? NPY_FLOAT : PyArray_IsScalar(out, Double) ? NPY_DOUBLE : NPY_NOTYPE;
+    if (type != (*is_single ? NPY_FLOAT : NPY_DOUBLE)) Py_CLEAR(out);
+    return out;
+}
+
+/* What `use_state` is passed, and the names of attributes. */
+static struct {
+    PyObject *state, *here, *internal, *forward, *few, *no_params;
+    PyObject *trace, *source_loc, *scope, *phase, *silently, *evaluated, *weighed, *know;
+    Py_ssize_t known, computes, two;                  /* of a trace */
+    Py_ssize_t kernel, flags, rule, operation;        /* of what is known of an operation */
+    long deepest;
+} running;
+
+PyDoc_STRVAR(use_state_doc, "use_state(state, here, internal, forward, trace, known, deepest, few)\n\n"
+    "Set what `step` needs to know of the program that runs.\n\n"
+    "Args:\n"
+    "  state: the state of the thread, whose attributes are those of `core.trace.state`.\n"
+    "  here: returns the user's line. `internal` is a dictionary of files: whether they are passed over.\n"
+    "  forward: the pass of differentiation outside of scopes.\n"
+    "  trace, known: the types of traces, and of what is known of an operation; both have slots.\n"
+    "  deepest: from how many operations behind each other on an expression is cut.\n"
+    "  few: up to how many units an error counts as none.");
+
+static PyObject *use_state(PyObject *module, PyObject *args) {
+    PyTypeObject *trace, *known, *type = &PyType_Type;
+    PyObject *state, *here, *internal, *forward, *few;
+    long deepest;
+    if (!PyArg_ParseTuple(args, "OOO!OO!O!lO!", &state, &here, &PyDict_Type, &internal, &forward, type, &trace, type, &known, &deepest, &PyFloat_Type, &few))
+        return NULL;
+    const char *names[] = {"known", "computes", "two", "kernel", "flags", "rule", "primitive"};
+    Py_ssize_t *offsets[] = {&running.known, &running.computes, &running.two, &running.kernel, &running.flags, &running.rule, &running.operation};
+    for (int i = 0; i < 7; i++)
+        if ((*offsets[i] = slot_of(i < 3 ? trace : known, names[i])) < 0) return NULL;
+    const char *attributes[] = {"trace", "source_loc", "scope", "phase", "silently", "_evaluated", "_weighed", "know"};
+    PyObject **strings[] = {&running.trace, &running.source_loc, &running.scope, &running.phase, &running.silently, &running.evaluated, &running.weighed, &running.know};
+    for (int i = 0; i < 8; i++)
+        if (!(*strings[i] = PyUnicode_InternFromString(attributes[i]))) return NULL;
+    if (!(running.no_params = PyDict_New())) return NULL;
+    running.here = Py_NewRef(here);
+    running.internal = Py_NewRef(internal);
+    running.forward = Py_NewRef(forward);
+    running.few = Py_NewRef(few);
+    running.deepest = deepest;
+    running.state = Py_NewRef(state);
+    Py_RETURN_NONE;
+}
+
+/* Return the user's line that is being run, as `source.here` returns it. */
+static PyObject *location_now(void) {
+    PyObject *location = PyObject_GetAttr(running.state, running.source_loc);
+    if (location != Py_None) return location;
+    Py_DECREF(location);
+    PyFrameObject *frame = (PyFrameObject *)Py_XNewRef(PyEval_GetFrame());
+    while (frame) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *is_internal = PyDict_GetItemWithError(running.internal, code->co_filename);
+        if (is_internal == Py_False) {
+            PyObject *found = Py_BuildValue("(Ni)", code, PyFrame_GetLasti(frame));
+            Py_DECREF(frame);
+            return found;
+        }
+        Py_DECREF(code);
+        PyFrameObject *back = is_internal ? PyFrame_GetBack(frame) : NULL;
+        Py_DECREF(frame);
+        if (!is_internal) return PyErr_Occurred() ? NULL : PyObject_CallNoArgs(running.here); /* a file that is new */
+        frame = back;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *phase_now(void) {
+    PyObject *scope = PyObject_GetAttr(running.state, running.scope);
+    if (!scope || scope == Py_None) {
+        Py_XDECREF(scope);
+        return scope ? Py_NewRef(running.forward) : NULL;
+    }
+    PyObject *phase = PyObject_GetAttr(scope, running.phase);
+    Py_DECREF(scope);
+    return phase;
+}
+
+/* Evaluate an operation: set its value and, where its shadow does not need the general way, the tracer of its result. Return -1
+   for an error. */
+static int take_step(PyObject *trace, PyObject *known, long code, PyObject *args, PyObject **out, PyObject **found) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(args);
+    const long flags = PyLong_AsLong(SLOT(known, running.flags));
+    const int two = SLOT(trace, running.two) == Py_True;
+    PyObject *tracers = PyList_New(count), *values = PyList_New(count), *value = NULL, *hi = NULL, *lo = NULL, *wide = NULL;
+    PyObject *silently = PyObject_GetAttr(running.state, running.silently), *location = NULL, *phase = NULL;
     for (Py_ssize_t i = 0; tracers && values && i < count; i++) {
-        PyObject *x = PyTuple_GET_ITEM(args[6], i);
+        PyObject *x = PyTuple_GET_ITEM(args, i);
         const int is_traced = Py_IS_TYPE(x, shadowed.tracer);
         PyList_SET_ITEM(tracers, i, Py_NewRef(is_traced ? x : Py_None));
         PyList_SET_ITEM(values, i, Py_NewRef(is_traced ? SLOT(x, shadowed.primal) : x));
     }
-    if (!tracers || !values || !(tuple = PyList_AsTuple(values))) goto end;
-    out = PyObject_CallFunctionObjArgs(args[1], args[2], tuple, args[7], NULL);
-    if (!out || !Py_IS_TYPE(out, shadowed.array) || !(value = host_value_of(out))) goto end;
-    PairOperand operands[4], result = {0};
-    const int two = args[5] == Py_True;
-    int is_single = PyArray_IsScalar(value, Float);
-    if (PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_FLOAT) {
-        PyObject *wider = PyArray_SIZE((PyArrayObject *)value) > PLAINLY ? NULL : PyArray_FROM_OTF(value, NPY_DOUBLE, NPY_ARRAY_IN_ARRAY);
-        if (!wider) goto end;
-        Py_SETREF(value, wider);
-        is_single = 1;
-        if (!read_pair_operand(value, &result)) goto end;
-    } else if (is_single) result.number = PyArrayScalar_VAL(value, Float);
-    else if (!read_pair_operand(value, &result)) goto end;
+    int is_weak, is_single;
+    if (!tracers || !values || !silently || !(value = evaluated(code, values, silently, SLOT(known, running.rule), &is_weak, &is_single))) goto end;
+    if (!(*out = shadowed.array->tp_alloc(shadowed.array, 0))) goto end;
+    set_slot(*out, shadowed.host_value, value);
+    set_slot(*out, shadowed.weak_type, is_weak && flags & WEAK ? Py_True : Py_False);
+    PairOperand operands[4];
+    Value result;
+    if (!read_value(value, &result)) goto end;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!read_shadow(PyList_GET_ITEM(tracers, i), PyTuple_GET_ITEM(args[6], i), two, is_single, code <= LAST_PLAIN ? PLAINLY : FEWER, operands + 2 * i)) goto end;
-    Result r = {.tracers = tracers, .values = values, .least = is_single ? 0x1p-24 : 0x1p-53, .deepest = deepest,
+        if (!read_shadow(PyList_GET_ITEM(tracers, i), PyTuple_GET_ITEM(args, i), two, is_single, operands + 2 * i)) goto end;
+    Result r = {.tracers = tracers, .values = values, .least = is_single ? 0x1p-24 : 0x1p-53, .deepest = running.deepest,
                 .is_exact = (flags & KEEPS) != 0, .flags = (int)flags};
-    if (compute(code, operands, &result, flags & ZEROS, r.least, &hi, &lo, &r.error) != 1) goto end;
+    if (compute(code, operands, &result, flags & ZEROS, r.least, &hi, two ? &lo : NULL, &r.error) != 1) goto end;
     wide = two ? shadowed.two->tp_alloc(shadowed.two, 2) : Py_NewRef(hi);
     if (!wide) goto end;
     if (two) {
         PyTuple_SET_ITEM(wide, 0, Py_NewRef(hi));
         PyTuple_SET_ITEM(wide, 1, Py_NewRef(lo));
     }
-    tracer = traced(&r, args[0], args[2], args[7], out, wide, args[8], args[9], few);
+    if ((location = location_now()) && (phase = phase_now()))
+        *found = traced(&r, trace, SLOT(known, running.operation), running.no_params, *out, wide, location, phase, PyFloat_AS_DOUBLE(running.few));
+    if (*found || PyErr_Occurred()) goto end;
+    PyObject *error = PyFloat_FromDouble(r.error);
+    if (error) *found = PyObject_CallMethodObjArgs(trace, running.weighed, known, tracers, values, *out, wide, error, NULL);
+    Py_XDECREF(error);
 end:
     Py_XDECREF(tracers);
     Py_XDECREF(values);
-    Py_XDECREF(tuple);
     Py_XDECREF(value);
     Py_XDECREF(hi);
     Py_XDECREF(lo);
     Py_XDECREF(wide);
-    if (PyErr_Occurred()) {
-        Py_CLEAR(out);
-        Py_CLEAR(tracer);
+    Py_XDECREF(silently);
+    Py_XDECREF(location);
+    Py_XDECREF(phase);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+PyDoc_STRVAR(step_doc, "step(trace, known, args)\n\n"
+    "Return the result of an operation with its shadow.\n\n"
+    "Args:\n"
+    "  trace: that of the tracers.\n"
+    "  known: what is known of the operation: `kernel`, the index of its function; `rule`, which evaluates it on NumPy values;\n"
+    "    `primitive`; and `flags`, a sum: 1, a result of zero may be right; 2, results are elements of operands; 4, it is a\n"
+    "    sum; 8, there is advice for it; 16, the result is weakly typed if the operands are.\n"
+    "  args: a tuple of the operands.\n\n"
+    "What needs the general way is the result of `trace._evaluated(known, args, {}, value)`. The value is None if it needs this\n"
+    "way, too.");
+
+static PyObject *stepped(PyObject *trace, PyObject *known, PyObject *args) {
+    PyObject *kernel = SLOT(known, running.kernel), *out = NULL, *tracer = NULL, *result = NULL;
+    const long code = PyLong_Check(kernel) ? PyLong_AsLong(kernel) : -1;
+    if (code < 0 || code >= PAIR_COUNT || PAIR_KERNELS[code].operands != PyTuple_GET_SIZE(args))
+        return PyErr_Format(PyExc_ValueError, "expected the operands of a function");
+    if (take_step(trace, known, code, args, &out, &tracer) == 0) {
+        if (tracer) result = Py_NewRef(tracer);
+        else result = PyObject_CallMethodObjArgs(trace, running.evaluated, known, args, running.no_params, out ? out : Py_None, NULL);
     }
-    if (!tracer) return out;
-    Py_DECREF(out);
-    return tracer;
+    Py_XDECREF(out);
+    Py_XDECREF(tracer);
+    return result;
+}
+
+static PyObject *step(PyObject *module, PyObject *const *args, Py_ssize_t given) {
+    if (given != 3 || !PyTuple_Check(args[2]) || !shadowed.tracer || !running.state)
+        return PyErr_Format(PyExc_TypeError, "expected a trace, what is known, and a tuple");
+    return stepped(args[0], args[1], args[2]);
+}
+
+/* Whether an operator on the tracer x and y needs no conversion: y is a small Python number, or a tracer of the same trace, dtype
+   and shape. The dtype is float32 or float64. */
+static int is_match(PyObject *x, PyObject *y) {
+    PyObject *host_x = NULL, *host_y = NULL;
+    int is_weak = 1;
+    const int kind = read_operand(SLOT(x, shadowed.primal), &host_x, &is_weak);
+    if (kind <= 0) return 0;
+    if (PyFloat_CheckExact(y)) return 1;
+    if (PyLong_CheckExact(y)) {
+        int is_large;
+        const long number = PyLong_AsLongAndOverflow(y, &is_large);
+        return !is_large && -(1L << 24) <= number && number <= 1L << 24;
+    }
+    if (!Py_IS_TYPE(y, shadowed.tracer) || SLOT(y, shadowed.trace) != SLOT(x, shadowed.trace)
+        || read_operand(SLOT(y, shadowed.primal), &host_y, &is_weak) != kind)
+        return 0;
+    if (!PyArray_Check(host_x) || !PyArray_Check(host_y)) return PyArray_Check(host_x) == PyArray_Check(host_y);
+    return PyArray_SAMESHAPE((PyArrayObject *)host_x, (PyArrayObject *)host_y);
+}
+
+/* The operators of tracers: for each its operation, and the method for operands that need a conversion. */
+enum { OPERATORS = 8 };
+static PyObject *operations[OPERATORS], *methods[OPERATORS];
+
+static PyObject *operate(int i, PyObject *self, PyObject *other) {
+    PyObject *trace = SLOT(self, shadowed.trace), *current = PyObject_GetAttr(running.state, running.trace), *known = NULL;
+    if (!current) return NULL;
+    const int is_short = current == trace && SLOT(trace, running.computes) == Py_True && is_match(self, other);
+    Py_DECREF(current);
+    if (is_short) {
+        known = Py_XNewRef(PyDict_GetItemWithError(SLOT(trace, running.known), operations[i]));
+        if (!known && !PyErr_Occurred()) known = PyObject_CallMethodObjArgs(trace, running.know, operations[i], NULL);
+        if (!known) return NULL;
+    }
+    if (!known || SLOT(known, running.kernel) == Py_None) {
+        Py_XDECREF(known);
+        return PyObject_CallFunctionObjArgs(methods[i], self, other, NULL);
+    }
+    PyObject *args = i % 2 ? PyTuple_Pack(2, other, self) : PyTuple_Pack(2, self, other);
+    PyObject *result = args ? stepped(trace, known, args) : NULL;
+    Py_DECREF(known);
+    Py_XDECREF(args);
+    return result;
+}
+
+#define OPERATOR(i) \
+    static PyObject *operator_##i(PyObject *self, PyObject *other) { return operate(i, self, other); }
+OPERATOR(0)
+OPERATOR(1)
+OPERATOR(2)
+OPERATOR(3)
+OPERATOR(4)
+OPERATOR(5)
+OPERATOR(6)
+OPERATOR(7)
+static PyMethodDef OPERATOR_METHODS[OPERATORS] = {
+    {"__add__", operator_0, METH_O, NULL}, {"__radd__", operator_1, METH_O, NULL},
+    {"__sub__", operator_2, METH_O, NULL}, {"__rsub__", operator_3, METH_O, NULL},
+    {"__mul__", operator_4, METH_O, NULL}, {"__rmul__", operator_5, METH_O, NULL},
+    {"__truediv__", operator_6, METH_O, NULL}, {"__rtruediv__", operator_7, METH_O, NULL},
+};
+
+PyDoc_STRVAR(use_operators_doc, "use_operators(add, sub, mul, div)\n\n"
+    "Give tracers operators that take a short way with operands that need no conversion. The arguments are the operations; the\n"
+    "methods that tracers have before are for the other operands.");
+
+static PyObject *use_operators(PyObject *module, PyObject *args) {
+    if (PyTuple_GET_SIZE(args) != OPERATORS / 2 || !shadowed.tracer) return PyErr_Format(PyExc_TypeError, "expected four operations");
+    for (int i = 0; i < OPERATORS; i++) {
+        const char *name = OPERATOR_METHODS[i].ml_name;
+        operations[i] = Py_NewRef(PyTuple_GET_ITEM(args, i / 2));
+        if (!(methods[i] = PyObject_GetAttrString((PyObject *)shadowed.tracer, name))) return NULL;
+        PyObject *method = PyDescr_NewMethod(shadowed.tracer, &OPERATOR_METHODS[i]);
+        if (!method || PyObject_SetAttrString((PyObject *)shadowed.tracer, name, method) < 0) return NULL;
+        Py_DECREF(method);
+    }
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef METHODS[] = {
@@ -1028,6 +1182,8 @@ static PyMethodDef METHODS[] = {
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, step_doc},
     {"finish", (PyCFunction)(void (*)(void))finish, METH_FASTCALL, finish_doc},
     {"use_types", use_types, METH_VARARGS, use_types_doc},
+    {"use_state", use_state, METH_VARARGS, use_state_doc},
+    {"use_operators", use_operators, METH_VARARGS, use_operators_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -8,21 +8,11 @@ def use_tables(numbers: Any, /) -> None: ...
 def use_types(
     tracer: type, made: type, accuracy: type, two: type, array: type, nothing: dict[Any, float], /
 ) -> None: ...
-def step(
-    trace: Any,
-    evaluate: Any,
-    primitive: Any,
-    kernel: int,
-    flags: int,
-    two: bool,
-    args: tuple[Any, ...],
-    params: dict[str, Any],
-    location: Any,
-    phase: str,
-    deepest: int,
-    few: float,
-    /,
-) -> Any: ...
+def use_state(
+    state: Any, here: Any, internal: dict[str, bool], forward: str, trace: type, known: type, deepest: int, few: float, /
+) -> None: ...
+def use_operators(add: Any, sub: Any, mul: Any, div: Any, /) -> None: ...
+def step(trace: Any, known: Any, args: tuple[Any, ...], /) -> Any: ...
 def finish(
     trace: Any,
     primitive: Any,

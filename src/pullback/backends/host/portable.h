@@ -76,6 +76,13 @@
 #define WIDE
 #endif
 
+/* The same where the processor multiplies and adds with one rounding; FUSED_REST is what a product p of a and b lacks. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && !defined(PULLBACK_WINDOWS)
+#define FUSED __attribute__((target("avx2,fma"), optimize("O3", "no-trapping-math")))
+#define FUSED_REST(a, b, p) __builtin_fma(a, b, -(p))
+#define HAS_FUSED() (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#endif
+
 /* Numbers that threads share, and pointers as numbers. All operations are in one order, except `shared_glance`. ------ */
 
 #ifdef PULLBACK_MICROSOFT
