@@ -34,7 +34,7 @@ PLACES = {
     "get_started/index": ("get_started/*", "coming_from"),
     "learn/index": (
         "learn/*", "second_order", "taylor", "sparse_derivatives", "preaccumulation", "masked_zeros", "decompositions",
-        "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "images",
+        "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "images", "signals",
         "random_families", "differential_equations", "stochastic_and_delay_equations", "devices", "meshes",
         "processes", "clusters", "compile_time", "glossary",
     ),

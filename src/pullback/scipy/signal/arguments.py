@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl
+from pullback.core.array import Array, ArrayImpl, as_array
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.numpy.promotion import inexact_operands, known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
+from pullback.primitives.operands import stop_gradient
 from pullback.scipy.arguments import inexact, known
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
+from pullback.transforms.programs.callbacks import pure_callback
 
 
 def promoted(name: str, *xs: Any) -> list[Array]:
@@ -87,6 +90,23 @@ def default_floats(values: Any) -> ArrayImpl:
     values = np.asarray(values)
     real = dtypes.default_float()
     return constant(values, dtypes.to_complex(real) if values.dtype.kind == "c" else real)
+
+
+def of_scipy(name: str, call: Callable[[], Any]) -> Any:
+    """Return the result of a function of SciPy; an error of an argument is one of ours, with the same text."""
+    try:
+        return call()
+    except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
+        raise ArgumentError(f"{name}: {error}") from None
+
+
+def found_on_host(positions: Callable[..., Any], shape: tuple[int, ...], *operands: Any) -> Any:
+    """Return int32 positions that the host finds, without derivatives by the operands."""
+    fixed = stop_gradient(operands)
+    values = [known(v) for v in fixed]
+    if all(v is not None for v in values):
+        return as_array(positions(*values))
+    return pure_callback(positions, ShapeDtypeStruct(shape, np.int32), *fixed, vmap_method="sequential")
 
 
 # Beyond the ends -----------------------------------------------------------------------------------------------------

@@ -19,11 +19,8 @@ from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeEr
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import axis_index, known_int, operand, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives.operands import stop_gradient
 from pullback.scipy.arguments import known, real_floats
-from pullback.scipy.signal.arguments import constant, positive_int
-from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
-from pullback.transforms.programs.callbacks import pure_callback
+from pullback.scipy.signal.arguments import constant, found_on_host, of_scipy, positive_int
 
 __all__ = [
     "argrelextrema", "argrelmax", "argrelmin", "find_peaks", "peak_prominences", "peak_widths",
@@ -157,14 +154,6 @@ def _samples(name: str, x: Any) -> Array:
     return x  # type: ignore[no-any-return]
 
 
-def _of_scipy(name: str, call: Callable[[], Any]) -> Any:
-    """Return the result of a function of SciPy; an error of an argument is one of ours, with the same text."""
-    try:
-        return call()
-    except (ValueError, TypeError, IndexError) as error:
-        raise ArgumentError(f"{name}: {error}") from None
-
-
 def _interval(name: str, what: str, value: Any) -> Any:
     """Return a condition as NumPy's numbers; raise if it is traced."""
     if value is None or isinstance(value, (int, float)):
@@ -239,7 +228,7 @@ def find_peaks(
         "plateau_size": plateau_size, "distance": distance, "wlen": wlen, "rel_height": rel_height,
     }  # fmt: skip
     options = {what: _interval(name, what, value) for what, value in given.items()}
-    search = lambda x: _of_scipy(name, lambda: imported("scipy.signal").find_peaks(x, **options))
+    search = lambda x: of_scipy(name, lambda: imported("scipy.signal").find_peaks(x, **options))
     values = known(x)
     if size is None and values is None:
         raise ConcretizationTypeError(
@@ -266,7 +255,7 @@ def find_peaks(
         return out
 
     rows = 1 + len(ints) + len(crossed)
-    peaks, *others = _found(positions, (rows, count), x)
+    peaks, *others = found_on_host(positions, (rows, count), x)
     at = dict(zip([*ints, *crossed], others, strict=True))
     there = pnp.greater_equal(peaks, np.int32(0))
     properties = _measured(x, peaks, at, like, float(rel_height))
@@ -280,15 +269,6 @@ def _int(x: Any) -> Any:
 
 def _property(name: str, value: Any, dtype: Any) -> Any:
     return constant(value, dtypes.default_int() if name in _INTS else dtype)
-
-
-def _found(positions: Callable[..., Any], shape: tuple[int, ...], *operands: Any) -> Any:
-    """Return int32 positions that the host finds, without derivatives by the operands."""
-    fixed = stop_gradient(operands)
-    values = [known(v) for v in fixed]
-    if all(v is not None for v in values):
-        return as_array(positions(*values))
-    return pure_callback(positions, ShapeDtypeStruct(shape, np.int32), *fixed, vmap_method="sequential")
 
 
 def _filled(x: Any, there: Any, fill: Any) -> Any:
@@ -377,7 +357,7 @@ def peak_prominences(x: ArrayLike, peaks: ArrayLike, wlen: int | None = None) ->
         out = find(host_value(x), host_value(positions))
         return constant(out[0], x.dtype), as_array(_int(out[1])), as_array(_int(out[2]))
     at = lambda x, peaks: np.stack(find(x, peaks)[1:]).astype(np.int32)
-    left, right = _found(at, (2, positions.shape[0]), x, positions)
+    left, right = found_on_host(at, (2, positions.shape[0]), x, positions)
     heights = _at(x, positions) - pnp.maximum(_at(x, left), _at(x, right))
     return heights, _wide(left), _wide(right)
 
@@ -390,7 +370,7 @@ def _bases(name: str, wlen: Any, x: Any, peaks: Any) -> Any:
     call = lambda: imported("scipy.signal").peak_prominences(
         np.asarray(x, np.float64), np.asarray(peaks, np.intp), wlen
     )
-    return _of_scipy(name, call)
+    return of_scipy(name, call)
 
 
 def peak_widths(
@@ -436,7 +416,7 @@ def peak_widths(
         call = lambda: imported("scipy.signal").peak_widths(
             np.asarray(x, np.float64), np.asarray(peaks, np.intp), rel_height, data
         )
-        return _of_scipy(name, call)
+        return of_scipy(name, call)
 
     if all(map(is_on_host, operands)):
         return tuple(constant(v, x.dtype) for v in find(*map(host_value, operands)))  # type: ignore[return-value]
@@ -445,7 +425,7 @@ def peak_widths(
         *_, left, right = find(*arrays)
         return np.stack([np.floor(left), np.ceil(right)]).astype(np.int32)
 
-    left, right = _found(crossings, (2, positions.shape[0]), *operands)
+    left, right = found_on_host(crossings, (2, positions.shape[0]), *operands)
     height = _at(x, positions) - operands[2] * constant(rel_height, x.dtype)
     start, stop = _crossing(x, left, height, 1), _crossing(x, right, height, -1)
     return stop - start, height, start, stop
