@@ -22,7 +22,7 @@ X, MEAN = RNG.normal(size=(4, 3, 2)), RNG.normal(size=(3, 2))
 
 CASES: list[tuple[Any, Any, tuple[Any, ...]]] = [
     (stats.wishart, scipy.stats.wishart, (OTHER, 4.5, ROWS)),
-    (stats.wishart, scipy.stats.wishart, (OTHER, 3, 2.0)),
+    (stats.wishart, scipy.stats.wishart, (OTHER, 3, 2 * np.eye(3))),
     (stats.invwishart, scipy.stats.invwishart, (OTHER, 4.5, ROWS)),
     (stats.matrix_normal, scipy.stats.matrix_normal, (X, MEAN, ROWS, COLUMNS)),
     (stats.matrix_normal, scipy.stats.matrix_normal, (X[0], MEAN, 2.0, np.array([0.5, 3.0]))),
@@ -35,7 +35,13 @@ CASES: list[tuple[Any, Any, tuple[Any, ...]]] = [
 def test_densities_are_those_of_scipy(ours: Any, theirs: Any, arguments: tuple[Any, ...]) -> None:
     with enable_x64():
         np.testing.assert_allclose(ours.logpdf(*arguments), theirs.logpdf(*arguments), rtol=1e-12)
-        np.testing.assert_allclose(ours.pdf(*arguments), theirs.pdf(*arguments), rtol=1e-11)
+        np.testing.assert_allclose(ours.pdf(*arguments), np.exp(theirs.logpdf(*arguments)), rtol=1e-11)
+
+
+def test_a_number_is_a_multiple_of_the_identity() -> None:
+    with enable_x64():
+        expected = stats.wishart.logpdf(OTHER, 3, 2 * np.eye(3))
+        np.testing.assert_allclose(stats.wishart.logpdf(OTHER, 3, 2.0), expected, rtol=1e-14)
 
 
 def test_densities_are_mapped_and_compiled() -> None:

@@ -160,7 +160,9 @@ def test_no_derivative_is_nan_at_the_ends_or_outside(name: str, x: float, parame
     with enable_x64():
         for kind in ("pdf", "logpdf"):
             value = float(getattr(module, kind)(x, *parameters))
-            assert value == pytest.approx(float(getattr(reference, kind)(x, *parameters)), rel=1e-12)
+            with np.errstate(divide="ignore"):  # SciPy warns where a density is infinite
+                expected = float(getattr(reference, kind)(x, *parameters))
+            assert value == pytest.approx(expected, rel=1e-12)
             slopes = grad(getattr(module, kind), tuple(range(1 + len(parameters))))(x, *parameters)
             assert not any(math.isnan(s) for s in map(float, slopes))
             if value == {"pdf": 0, "logpdf": -math.inf}[kind]:

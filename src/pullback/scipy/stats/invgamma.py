@@ -1,4 +1,4 @@
-"""The inverse gamma distribution."""
+"""The inverted gamma distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DISTRIBUTION = Continuous(
     ),
     support="``z >= 0``",
     name="invgamma",
-    of="the inverse gamma distribution: of one divided by a gamma variable",
+    of="the inverted gamma distribution: of one divided by a gamma variable",
     parameters={"a": "the shape, positive"},
     valid=positive, low=0.0, interior=1.0, example="0.7; 0.9; 2.5",
     inside=lambda y, a: above_zero(ops.div(1, y)),

@@ -1,4 +1,4 @@
-"""The inverse Weibull distribution."""
+"""The inverted Weibull distribution."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DISTRIBUTION = Continuous(
     ),
     support="``z >= 0``",
     name="invweibull",
-    of="the inverse Weibull distribution, which Fréchet's is",
+    of="the inverted Weibull distribution, which Fréchet's is",
     parameters={"c": "the shape, positive"},
     valid=positive, low=0.0, interior=1.0, example="1.5; 0.9; 1.7",
     inside=above_zero, log_density=_log_density,

@@ -174,7 +174,8 @@ def sobol(key: KeyArray | None, n: int, d: int, *, start: int = 0, bits: int = 3
     Source: Sobol (1967), with the direction numbers of Joe and Kuo (2008), scrambled by a random matrix and a random
     shift of the digits (Matoušek, 1998). Points without a key are those of ``scipy.stats.qmc.Sobol``, bit for bit.
 
-    >>>     >>> from pullback.scipy.stats import qmc
+    >>> from pullback import random
+    >>> from pullback.scipy.stats import qmc
     >>> print(qmc.sobol(random.key(0), 2, 3).shape, qmc.sobol(None, 3, 1)[:, 0])
     (2, 3) [0.   0.5  0.75]
     """
@@ -329,7 +330,8 @@ def latin_hypercube(
     Source: McKay, Beckman and Conover (1979); strength 2 by orthogonal arrays, as in B. Tang, *Orthogonal array-based
     Latin hypercubes* (1993).
 
-    >>>     >>> from pullback.scipy.stats import qmc
+    >>> from pullback import random
+    >>> from pullback.scipy.stats import qmc
     >>> print(qmc.latin_hypercube(random.key(0), 4, 2, scramble=False).sort(0)[:, 0])
     [0.125 0.375 0.625 0.875]
     """
