@@ -279,7 +279,7 @@ def affine_transform(
     columns = a.shape[-1]
     if len(shape) != columns or not shape:
         raise ShapeError(f"{name}: the result must have {columns} axes, the columns of the matrix, got shape {shape}")
-    if is_on_host(a) and is_on_host(b) and math.prod(shape):
+    if is_on_host(a) and is_on_host(b) and 0 not in shape:
         values, moved = host_value(a), host_value(b)
         if np.isfinite(values).all() and np.isfinite(moved).all():
             found = spline.by_scipy(matrix=values, offset=moved, output_shape=shape)
