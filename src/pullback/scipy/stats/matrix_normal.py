@@ -30,7 +30,7 @@ def logpdf(X: ArrayLike, mean: ArrayLike | None = None, rowcov: ArrayLike = 1, c
       DtypeError: an argument is complex (a TypeError).
 
     By Cholesky factors, which do not exist of singular covariances: the result is NaN. As
-    ``scipy.stats.matrix_normal.logpdf``. Samples are :func:`pullback.random.matrix_normal`.
+    ``scipy.stats.matrix_normal.logpdf``.
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy.stats import matrix_normal
