@@ -56,7 +56,7 @@ class _Equation(NamedTuple):
     apply: Callable[[Any, Any], Any]
 
 
-class _Step(NamedTuple):
+class _Interval(NamedTuple):
     """A step in time: its start, its size, the increment of the path, and the integral of the path from its start."""
 
     t: Any
@@ -68,12 +68,12 @@ class _Step(NamedTuple):
 # Methods -------------------------------------------------------------------------------------------------------------
 
 
-def _euler(eq: _Equation, y: Any, step: _Step) -> Any:
+def _euler(eq: _Equation, y: Any, step: _Interval) -> Any:
     t, h, rise, _ = step
     return y + h * eq.drift(t, y) + eq.apply(eq.diffusion(t, y), rise)
 
 
-def _milstein(eq: _Equation, y: Any, step: _Step) -> Any:
+def _milstein(eq: _Equation, y: Any, step: _Interval) -> Any:
     t, h, rise, _ = step
     # With diagonal or scalar noise the derivative of the diffusion is wanted along the diffusion only.
     b = eq.diffusion(t, y)
@@ -81,7 +81,7 @@ def _milstein(eq: _Equation, y: Any, step: _Step) -> Any:
     return y + h * eq.drift(t, y) + b * rise + 0.5 * slope * (rise * rise - h)
 
 
-def _heun(eq: _Equation, y: Any, step: _Step) -> Any:
+def _heun(eq: _Equation, y: Any, step: _Interval) -> Any:
     t, h, rise, _ = step
     a, b = eq.drift(t, y), eq.diffusion(t, y)
     guess = y + h * a + eq.apply(b, rise)
@@ -89,7 +89,7 @@ def _heun(eq: _Equation, y: Any, step: _Step) -> Any:
     return y + drift + eq.apply(0.5 * (b + eq.diffusion(t + h, guess)), rise)
 
 
-def _sri(eq: _Equation, y: Any, step: _Step) -> Any:
+def _sri(eq: _Equation, y: Any, step: _Interval) -> Any:
     """Rößler's method SRI1W1 for diagonal and scalar noise, of strong order 1.5."""
     t, h, rise, area = step
     positive = ops.gt(h, 0.0)
@@ -115,7 +115,7 @@ def _sri(eq: _Equation, y: Any, step: _Step) -> Any:
     return ops.where(positive, y + h * (f1 + 2.0 * f2) / 3.0 + noise, y)
 
 
-def _sra(eq: _Equation, y: Any, step: _Step) -> Any:
+def _sra(eq: _Equation, y: Any, step: _Interval) -> Any:
     """Rößler's method SRA1 for additive noise, of strong order 1.5."""
     t, h, rise, area = step
     positive = ops.gt(h, 0.0)
@@ -127,7 +127,7 @@ def _sra(eq: _Equation, y: Any, step: _Step) -> Any:
     return y + h * (f1 + 2.0 * f2) / 3.0 + noise
 
 
-_METHODS: dict[str, dict[str, Callable[[_Equation, Any, _Step], Any]]] = {
+_METHODS: dict[str, dict[str, Callable[[_Equation, Any, _Interval], Any]]] = {
     "euler_maruyama": dict.fromkeys(("diagonal", "scalar", "general", "additive"), _euler),
     "milstein": {"diagonal": _milstein, "scalar": _milstein, "additive": _euler},
     "srk": {"diagonal": _sri, "scalar": _sri, "additive": _sra},
@@ -214,7 +214,7 @@ def solve_sde(
     starts, sizes = grid.times[:-1], grid.times[1:] - grid.times[:-1]
 
     def advance(y: Any, now: Any) -> tuple[Any, Any]:
-        step = _Step(*(ops.convert_element_type(x, dtypes.to_real(y.dtype)) if i else x for i, x in enumerate(now)))
+        step = _Interval(*(ops.convert_element_type(x, dtypes.to_real(y.dtype)) if i else x for i, x in enumerate(now)))
         y = ops.convert_element_type(take(equation, y, step), y.dtype)
         return y, y
 
@@ -222,7 +222,7 @@ def solve_sde(
     return Trajectory(times_of(grid), chosen(grid, pnp.concatenate([y[None], states])))
 
 
-def _step_of(method: Any, noise: Any) -> Callable[[_Equation, Any, _Step], Any]:
+def _step_of(method: Any, noise: Any) -> Callable[[_Equation, Any, _Interval], Any]:
     """Return the step of a method for a kind of noise."""
     if not is_listed(method, _METHODS):
         raise ArgumentError(f"solve_sde: method must be one of {', '.join(map(repr, _METHODS))}, got {quote(method)}")

@@ -12,7 +12,14 @@ from pullback.core import dtypes
 from pullback.core.annotations import Axes
 from pullback.core.arguments import is_listed
 from pullback.core.array import Array, as_array, host_value, is_on_host
-from pullback.core.errors import ArgumentError, DtypeError, OperandError, PullbackError, ShapeError
+from pullback.core.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    DtypeError,
+    OperandError,
+    PullbackError,
+    ShapeError,
+)
 from pullback.core.interrupts import imported
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axis_index, is_sequence, known_int, number_operand, quote
@@ -97,8 +104,10 @@ def number(name: str, what: str, value: Any) -> Any:
 def fixed(name: str, what: str, value: Any) -> float:
     """Convert an argument to a real number; raise if it is traced."""
     value = number(name, what, value)
+    if isinstance(value, Array):
+        raise ConcretizationTypeError(f"{name}: {what} must be a real number that is known, got {quote(value)}")
     if not isinstance(value, (int, float)):
-        raise ArgumentError(f"{name}: {what} must be a real number that is not traced, got {quote(value)}")
+        raise ArgumentError(f"{name}: {what} must be a real number, got {quote(value)}")
     return float(value)
 
 

@@ -67,6 +67,8 @@ class _Spline:
     def by_scipy(self, *arrays: Any, function: str | None = None, **options: Any) -> Any:
         """Return SciPy's result, or None; ``arrays`` are on the host, or the result is None."""
         solves = self.prefilter and self.order > 1
+        if not self.x.shape:  # SciPy refuses images without axes
+            return None
         if solves and CONDITIONS[self.mode] == "reflect" and self.mode != "nearest" and min(self.x.shape) < SHORT:
             return None
         return by_scipy(
@@ -186,7 +188,7 @@ def _matrix(name: str, matrix: Any, offset: Any, rank: int) -> tuple[Any, Any]:
 
     The offsets are the last column of a homogeneous matrix, or the argument ``offset``.
     """
-    a = real_floats(name, pnp.asarray(matrix) if isinstance(matrix, (list, tuple)) else matrix, "matrix")
+    a = real_floats(name, matrix, "matrix")
     if len(a.shape) not in (1, 2) or not a.size:
         raise ShapeError(f"{name}: matrix must be a vector or a matrix with elements, got shape {a.shape}")
     if a.shape in ((rank, rank + 1), (rank + 1, rank + 1)) and len(a.shape) == 2:
@@ -198,7 +200,7 @@ def _matrix(name: str, matrix: Any, offset: Any, rank: int) -> tuple[Any, Any]:
         return a[:rank, :rank], a[:rank, rank]
     if a.shape[0] != rank:
         raise ShapeError(f"{name}: matrix must have {rank} rows, one for each axis of the image, got shape {a.shape}")
-    b = real_floats(name, pnp.asarray(offset) if isinstance(offset, (list, tuple)) else offset, "offset")
+    b = real_floats(name, offset, "offset")
     if b.shape not in ((), (rank,)):
         raise ShapeError(f"{name}: offset must be a number or {rank} numbers, got shape {b.shape}")
     return a, shapes.broadcast_to(b, (rank,))
@@ -317,7 +319,7 @@ def shift(
     name = "shift"
     spline = _Spline(name, input, output, order, mode, cval, prefilter)
     rank = len(spline.x.shape)
-    moved = real_floats(name, pnp.asarray(shift) if isinstance(shift, (list, tuple)) else shift, "shift")
+    moved = real_floats(name, shift, "shift")
     if moved.shape not in ((), (rank,)):
         raise ShapeError(f"{name}: shift must be a number or {rank} numbers, got shape {moved.shape}")
     if is_on_host(moved) and np.isfinite(host_value(moved)).all():

@@ -399,7 +399,7 @@ def peak_widths(
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(*signal.peak_widths(jnp.array([0.0, 2.0, 1.0, 3.0, 0.0]), jnp.array([3])))
-    [1.75] [1.5] [2.25] [3.5]
+    [1.25] [1.5] [2.25] [3.5]
     """
     name = "peak_widths"
     x = _samples(name, x)

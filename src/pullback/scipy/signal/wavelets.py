@@ -420,8 +420,8 @@ def wavedec(
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy.signal.wavelets import wavedec
-    >>> print(*wavedec(jnp.array([1.0, 3.0, 2.0, 2.0]), "haar"))
-    [3.9999998] [0.] [-1.4142135  0.       ]
+    >>> print(*(x.round(3) for x in wavedec(jnp.array([1.0, 3.0, 2.0, 2.0]), "haar")))
+    [4.] [0.] [-1.414  0.   ]
     """
     x, w = signal("wavedec", data), _wavelet("wavedec", wavelet)
     count = _levels("wavedec", level, [x.shape[axis_index(axis, len(x.shape), "wavedec")]], w)

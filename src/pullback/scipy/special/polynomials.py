@@ -16,7 +16,7 @@ from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeEr
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import inexact_operands, known_int, strong
 from pullback.primitives import elementwise as ops
-from pullback.scipy.arguments import known
+from pullback.scipy.arguments import known, on_host
 from pullback.scipy.special import polynomial_formulas as formulas
 from pullback.scipy.special.declared import Binary, Function, Quaternary, Ternary, documented
 from pullback.scipy.special.gammas import factorial, poch
@@ -171,9 +171,11 @@ def _quadrature(name: str, parameters: tuple[str, ...], weight: str, interval: s
         count, wanted = known_int(name, "the number of nodes n", n), flag(name, "mu", mu)
         if count < 1:
             raise ArgumentError(f"{name}: the number of nodes n must be positive, got {count}")
-        elements = [known(v) for v in inexact_operands(name, *values)] if values else []
-        if any(v is None for v in elements):
-            raise ConcretizationTypeError(f"{name}: {' and '.join(parameters)} must be known, but are traced")
+        elements = on_host(*inexact_operands(name, *values)) if values else []
+        if elements is None:
+            raise ConcretizationTypeError(
+                f"{name}: {' and '.join(parameters)} must be known and have no derivatives, but are traced"
+            )
         if any(v.shape for v in elements):
             raise ArgumentError(f"{name}: {' and '.join(parameters)} must be numbers")
         try:
