@@ -224,7 +224,13 @@ OF_INTERPOLATION = {
 }  # fmt: skip
 """Functions of structures that are found on the host: ``tests/scipy/interpolate`` has their laws."""
 
-OF_EQUATIONS = {f"scipy.integrate.{name}" for name in ("OdeResult", "OdeSolution", "solve_ivp")}
+OF_EQUATIONS = {
+    f"scipy.integrate.{name}"
+    for name in (
+        "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory", "Trajectory",
+        "cubature", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde", "solve_symplectic",
+    )
+}  # fmt: skip
 """Functions of other functions, and their results: ``tests/scipy/integrate`` has their laws."""
 
 OF_IMAGES = {f"scipy.ndimage.{name}" for name in ndimage.__all__} - {"scipy.ndimage.map_coordinates"}

@@ -114,8 +114,16 @@ UNDETERMINED = {
     "numpy.polydiv": "so is a remainder of zero, and what a leading zero divides",
     "numpy.polyfit": "so is a coefficient of zero",
     "scipy.linalg.expm_frechet": "of 4,000,000,000 it is infinite or NaN",
+    "scipy.integrate.cubature": "an eager result has the regions, that of a program has none",
+    "scipy.ndimage.uniform_filter": "programs compute with integers in single precision, unless 64 bits are on",
+    "scipy.ndimage.convolve1d": "so they do, and a result beyond the dtype is undefined",
 }
-"""Functions of which results are not determined to rounding."""
+"""Functions of which results are not determined to rounding, or differ for a reason."""
+BY_PYTHON = {
+    *(f"scipy.signal.{name}" for name in ("argrelextrema", "argrelmax", "argrelmin", "find_peaks", "peak_prominences")),
+    "scipy.signal.peak_widths",
+}
+"""Functions whose programs call Python, so that they cannot be exported: there is an error that says so."""
 
 
 def difference(name: str, first: Any, second: Any) -> str | None:
@@ -200,5 +208,6 @@ def test_values_of_exported_functions(module: str) -> None:
     def run(f: Callable[..., Any], operands: Any) -> Any:
         return export.deserialize(export.export(jit(f))(operands).serialize()).call(operands)
 
-    wrong = compare(accepted(module, 60), run, 12)
+    exported = [(call, result) for call, result in accepted(module, 60) if call.name not in BY_PYTHON]
+    wrong = compare(exported, run, 12)
     assert not wrong, "\n".join(wrong)

@@ -45,6 +45,11 @@ class CubatureRegion(NamedTuple):
       estimate: the integral over the region, an array.
       error: an estimate of its error.
       a, b: the corners of the region, of the box if it is finite and else of the unit cube.
+
+    >>> from pullback.scipy.integrate import cubature
+    >>> region = cubature(lambda x: x[:, 0] * x[:, 1], [0.0, 0.0], [1.0, 2.0]).regions[0]
+    >>> print(region.estimate.round(3), region.b)
+    1.0 [1. 2.]
     """
 
     estimate: Array
@@ -63,6 +68,11 @@ class CubatureResult:
       subdivisions: the number of regions that were divided.
       regions: the regions, of an eager call; None of another.
       atol, rtol: the tolerances.
+
+    >>> from pullback.scipy.integrate import cubature
+    >>> found = cubature(lambda x: x[:, 0] * x[:, 1], [0.0, 0.0], [1.0, 2.0])
+    >>> print(found.estimate.round(3), found.converged, found.subdivisions)
+    1.0 True 0
     """
 
     def __init__(

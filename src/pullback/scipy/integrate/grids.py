@@ -26,6 +26,12 @@ class Trajectory(NamedTuple):
     Attributes:
       t: the times, a vector.
       y: the states, of the shape of the initial state with a last axis for the times.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.integrate import solve_dde
+    >>> path = solve_dde(lambda t, y, past: -past[0], (0.0, 1.0), lambda t: jnp.ones(1), 1.0, steps=4)
+    >>> print(path.t, path.y.shape)
+    [0.   0.25 0.5  0.75 1.  ] (1, 5)
     """
 
     t: Array

@@ -38,6 +38,12 @@ class PhaseTrajectory(NamedTuple):
       t: the times, a vector.
       q: the positions, of the shape of the first one with a last axis for times.
       p: the momenta, or velocities, likewise.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy.integrate import solve_symplectic
+    >>> path = solve_symplectic(lambda t, q: -q, (0.0, 1.0), jnp.ones(1), jnp.zeros(1), steps=4)
+    >>> print(path.t, path.q.shape)
+    [0.   0.25 0.5  0.75 1.  ] (1, 5)
     """
 
     t: Array

@@ -67,8 +67,8 @@ class _Spline:
     def by_scipy(self, *arrays: Any, function: str | None = None, **options: Any) -> Any:
         """Return SciPy's result, or None; ``arrays`` are on the host, or the result is None."""
         solves = self.prefilter and self.order > 1
-        if not self.x.shape:  # SciPy refuses images without axes
-            return None
+        if not self.x.shape or np.ndim(options.get("coordinates", 0)) == 1:
+            return None  # SciPy refuses images and results without axes
         if solves and CONDITIONS[self.mode] == "reflect" and self.mode != "nearest" and min(self.x.shape) < SHORT:
             return None
         return by_scipy(

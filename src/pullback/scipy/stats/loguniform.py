@@ -28,7 +28,7 @@ DISTRIBUTION = Continuous(
     of="the log-uniform distribution: of numbers whose logarithms are uniform",
     parameters={"a": "the least number, positive", "b": "the largest number, above ``a``"},
     valid=lambda a, b: both(positive(a, b), ops.lt(a, b)), low=lambda a, b: a, high=lambda a, b: b,
-    interior=lambda a, b: a, example="1.5; 0.7; 0.5; 4.0",
+    interior=lambda a, b: ops.mul(ops.sqrt(a), ops.sqrt(b)), example="1.5; 0.7; 0.5; 4.0",
     log_density=lambda y, a, b: -ops.add(log(y), log(_width(a, b))),
     cdf=lambda y, a, b: _share(a, y, a, b), sf=lambda y, a, b: _share(y, b, a, b),
     logcdf=lambda y, a, b: log(_share(a, y, a, b)), logsf=lambda y, a, b: log(_share(y, b, a, b)),
