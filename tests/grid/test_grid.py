@@ -511,8 +511,11 @@ OWN_WAYS = {
     *(f"scipy.special.{name}" for name in ("log_softmax", "logsumexp", "softmax")),
     *(f"scipy.interpolate.{name}" for name in ("CubicSpline", "PPoly", "RegularGridInterpolator", "interp1d")),
     "scipy.stats.logistic",
+    "scipy.ndimage.map_coordinates",
+    "scipy.signal.lfilter",
+    "scipy.signal.sosfilt",
 }
-"""Functions that eager code computes at once (decisions 961, 976 and 978): their operations round otherwise."""
+"""Functions that eager code computes at once (decisions 919, 961, 976 and 978): their operations round otherwise."""
 
 
 @table()

@@ -145,7 +145,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ndimage.shift(np.zeros((0, 2)), 1.0), ShapeError, "takes a non-empty image"),
     (lambda: ndimage.spline_filter(X, 1), ArgumentError, "the order must be from 2 to 5"),
     (lambda: ndimage.zoom(X, 0.0), ArgumentError, "zoom must be positive"),
-    (lambda: jit(lambda z: ndimage.zoom(X, z))(2.0), ArgumentError, "a real number that is not traced"),
+    (lambda: jit(lambda z: ndimage.zoom(X, z))(2.0), ConcretizationTypeError, "a real number that is known"),
     (lambda: ndimage.affine_transform(X, np.eye(4)), ShapeError, "matrix must have 2 rows"),
     (lambda: ndimage.affine_transform(X, np.ones((3, 3))), ArgumentError, "the last row of a homogeneous matrix"),
     (lambda: ndimage.affine_transform(X, MATRIX, output_shape=(3,)), ShapeError, "the result must have 2 axes"),
