@@ -522,7 +522,8 @@ OWN_WAYS = {
 def test_staging_changes_nothing(spec: Spec, record_property: Record) -> None:
     record_property("checks", len(spec.dtypes))
     for letter in spec.dtypes:
-        tolerance = 4 * float(jnp.finfo(LETTERS[letter]).eps) if spec.operation in OWN_WAYS else 0
+        most = 32 if spec.operation.endswith("map_coordinates") else 4  # a spline's equations are solved
+        tolerance = most * float(jnp.finfo(LETTERS[letter]).eps) if spec.operation in OWN_WAYS else 0
         with checking(letter), enable_x64(letter in "dD"):
             agree_with_staged(spec.function, arrays(spec.point(letter)), tolerance)
 

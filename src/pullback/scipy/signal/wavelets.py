@@ -563,7 +563,7 @@ def _image_of(name: str, coeffs: Any, wavelet: Any, mode: Any, axes: Any) -> Any
         None if low is None and high is None else _restored(name, low, high, w, mode, second)
         for low, high in ((a, v), (h, d))
     ]
-    return _restored(name, *rows, w, mode, first)
+    return _restored(name, rows[0], rows[1], w, mode, first)
 
 
 def wavedec2(
