@@ -74,7 +74,8 @@ if pairs is not None:
     pairs.use_types(ShadowTracer, Made, Accuracy, Two, ArrayImpl, NOTHING)
 
 
-_MOVES = frozenset({shapes.reshape_p, shapes.squeeze_p, shapes.transpose_p, shapes.broadcast_in_dim_p})
+_KEEP_ALL = dict.fromkeys((shapes.reshape_p, shapes.squeeze_p, shapes.transpose_p, shapes.broadcast_in_dim_p), True)
+"""The operations that return all elements; the trait ``moves`` is also that of those which return some."""
 
 
 class Known:
@@ -96,7 +97,7 @@ class Known:
     def __init__(self, arithmetic: Arithmetic, primitive: Primitive, rules: tuple[Any, ...]) -> None:
         self.primitive, self.rules, self.compare = primitive, rules, arithmetic.comparing(primitive)
         self.keeps, self.rule = returns_elements(primitive), primitive.host_rule
-        self.keeps_all = primitive in _MOVES
+        self.keeps_all = _KEEP_ALL.get(primitive, False)
         self.kernel = None if self.compare is None else kernels.get(primitive)
         if self.kernel is not None:
             use_tables()
