@@ -29,6 +29,7 @@ from pullback.core.config import config, enable_x64, override
 from pullback.core.errors import ArgumentError, CompilationError, DeletedArrayError, HostFunctionError
 from pullback.debug import callback
 from pullback.experimental import io_callback
+from pullback.transforms.jit.caches import Cache
 from pullback.transforms.jit.eager import EagerProgram, expected_seconds
 from pullback.transforms.jit.stages import Compiled
 from pullback.transforms.jit.tiers import Tiered
@@ -723,3 +724,11 @@ def test_the_log_says_which_calls_are_answered_eagerly(held: Held, caplog: pytes
         jit(lambda x: x * 0.125 + 20)(1.0)
     said = "calls of <lambda> run uncompiled while it compiles: about 1.6e-05 s each, and .* s for the compiler"
     assert re.search(said, caplog.text)
+
+
+def test_the_first_entry_of_several_threads_is_that_of_all() -> None:
+    cache: Cache = Cache()
+    assert cache.keep("key", 1, first=True) == 1
+    assert cache.keep("key", 2, first=True) == 1
+    assert cache.keep("key", 3) == 3
+    assert cache == {"key": 3}
