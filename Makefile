@@ -36,8 +36,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-newest-jaxlib test-processors mutants fuzz \
-    fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy science array-api changelog changelog-draft \
-    check-distribution ecosystem ecosystem-quick ecosystem-record private-names library-tests docs docs-test docs-quick targets clean
+    fuzz-readers soak lint typecheck bench changes stubs names rules facts pins accuracy science array-api array-api-functions changelog \
+    changelog-draft check-distribution ecosystem ecosystem-quick ecosystem-record private-names library-tests docs docs-test docs-quick targets clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -251,6 +251,10 @@ private-names: ## which private names of JAX the newest releases of libraries us
 	@python=$$(.ci/find-python 3.13) && \
 	$(MAKE) --no-print-directory .venv-3.13/runtime.stamp PYTHON="$$python" && \
 	.venv-3.13/bin/python -W ignore ecosystem/private_names.py $(PRIVATE_NAMES_ARGS)
+
+# SciPy and scikit-learn are those of the tests' environment; ARRAY_API_FUNCTIONS_ARGS="--way served scipy.stats" runs less.
+array-api-functions: .venv/dev.stamp ## functions of SciPy and scikit-learn on Pullback's arrays (ARRAY_API_FUNCTIONS_ARGS="--page")
+	.venv/bin/python ecosystem/array_api_functions.py $(ARRAY_API_FUNCTIONS_ARGS)
 
 # The newest release with what its tests need, in an environment of its own: nothing of that is pinned but Pullback.
 library-tests: .venv/runtime.stamp .venv-pins/pins.stamp ## the tests of LIBRARY, by Pullback (LIBRARY_TESTS_ARGS="--count 0")

@@ -42,8 +42,8 @@ PLACES = {
     "examples/index": ("examples/*", "programs/index"),
     "internals/index": (
         *ROOT_PAGES.values(), "internals/first_day", "testing", "benchmarking", "decisions/README", "rules", "accuracy",
-        "science", "names", "private_names", "library_tests", "ecosystem", "array_api", "conformance",
-        "many_processes", "large_meshes", "sizes",
+        "science", "names", "private_names", "library_tests", "ecosystem", "array_api",
+        "array_api_functions", "conformance", "many_processes", "large_meshes", "sizes",
     ),
     "decisions/README": ("decisions/*",),
 }  # fmt: skip
