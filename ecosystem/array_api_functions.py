@@ -66,7 +66,7 @@ def run(way: str, module: str, python: str) -> dict[str, dict[str, str]]:
                 answer = told.get(timeout=PATIENCE)
                 if not answer and lines is None:
                     raise SystemExit(f"array_api_functions: {' '.join(command)} does not start")
-                lines = json.loads(answer) if answer else lines
+                lines = list(dict.fromkeys(json.loads(answer))) if answer else lines
                 while answer := told.get(timeout=PATIENCE):
                     found.update(json.loads(answer))
             except queue.Empty:

@@ -48,7 +48,7 @@ def lines_of(module: str) -> list[str]:
     if module == "scipy.special":
         special = importlib.import_module(module)
         called = {line.partition("(")[0] for line in lines}
-        for name in sorted(special.__all__):
+        for name in sorted(set(special.__all__)):
             function = getattr(special, name)
             taken = getattr(getattr(np, name, None), "nin", None) or _operands(special, name)
             if callable(function) and taken and taken <= 4 and name not in called:
