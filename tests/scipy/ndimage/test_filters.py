@@ -270,3 +270,24 @@ def test_single_precision() -> None:
             np.testing.assert_allclose(found, getattr(oracle, name)(x, size), rtol=1e-5)
             compiled = jit(lambda v, name=name, size=size: getattr(ndimage, name)(v, size))(x)
             np.testing.assert_allclose(compiled, found, rtol=1e-5, atol=1e-6)
+
+
+def test_large_integers_are_exact_without_64_bits() -> None:
+    """Sums of integers that single precision rounds: compiled and batched code agree with SciPy."""
+    x = np.random.default_rng(1).integers(0, 2**32, (9, 11), dtype=np.uint32)
+    cases: list[tuple[Callable[[Any], Any], Any]] = [
+        (lambda v: ndimage.uniform_filter(v, 3), oracle.uniform_filter(x, 3)),
+        (lambda v: ndimage.uniform_filter(v, (4, 3), mode="constant", cval=7.9),
+         oracle.uniform_filter(x, (4, 3), mode="constant", cval=7.9)),
+        (lambda v: ndimage.convolve1d(v // 8, [1, 2, 3]), oracle.convolve1d(x // 8, [1, 2, 3])),
+        (lambda v: ndimage.convolve1d(v // 8, [0.5, 1.25, 0.75]), oracle.convolve1d(x // 8, [0.5, 1.25, 0.75])),
+        (lambda v: ndimage.grey_erosion(v // 8, structure=jnp.arange(3).reshape(1, 3)),
+         oracle.grey_erosion(x // 8, structure=np.arange(3).reshape(1, 3))),
+    ]  # fmt: skip
+    with enable_x64(False):
+        compiled = jit(lambda v: [f(v) for f, _ in cases])(jnp.asarray(x))
+        batched = vmap(lambda v: [f(v) for f, _ in cases])(jnp.asarray(x)[None])
+    for (_, expected), first, second in zip(cases, compiled, batched, strict=True):
+        assert first.dtype == second.dtype == np.uint32
+        np.testing.assert_array_equal(first, expected)
+        np.testing.assert_array_equal(second[0], expected)

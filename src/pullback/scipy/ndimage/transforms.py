@@ -17,7 +17,16 @@ from pullback.numpy.promotion import axis_index, promote_all, quote, sequence, s
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import inexact, known, real_floats
-from pullback.scipy.ndimage.arguments import by_scipy, computed_in, fixed, image, number, per_axis, result_dtype
+from pullback.scipy.ndimage.arguments import (
+    by_scipy,
+    computed_in,
+    doubles_for,
+    fixed,
+    image,
+    number,
+    per_axis,
+    result_dtype,
+)
 from pullback.scipy.ndimage.splines import (
     CONDITIONS,
     SHORT,
@@ -90,19 +99,21 @@ class _Spline:
 
     def at(self, points: Sequence[Any], away: bool = False) -> Any:
         """Return the values at points, of one shape; coordinates are along the first axes of the image."""
-        dtype = self.wide(*[p.dtype for p in points])
-        real = dtypes.to_real(dtype)
-        c, cval, before = self.coefficients(dtype, len(points))
-        points = [ops.convert_element_type(p, real) for p in points]
-        return _converted(interpolated(c, points, self.order, self.mode, cval, before, away), self.dtype)
+        with doubles_for(self.x.dtype):
+            dtype = self.wide(*[p.dtype for p in points])
+            real = dtypes.to_real(dtype)
+            c, cval, before = self.coefficients(dtype, len(points))
+            points = [ops.convert_element_type(p, real) for p in points]
+            return _converted(interpolated(c, points, self.order, self.mode, cval, before, away), self.dtype)
 
     def on_grid(self, points: Sequence[Any]) -> Any:
         """Return the values on a grid, whose coordinates along each axis are vectors."""
-        dtype = self.wide(*[p.dtype for p in points if isinstance(p, Array)])
-        real = dtypes.to_real(dtype)
-        c, cval, before = self.coefficients(dtype)
-        points = [ops.convert_element_type(as_array(p), real) for p in points]
-        return _converted(interpolated_by_axes(c, points, self.order, self.mode, cval, before), self.dtype)
+        with doubles_for(self.x.dtype):
+            dtype = self.wide(*[p.dtype for p in points if isinstance(p, Array)])
+            real = dtypes.to_real(dtype)
+            c, cval, before = self.coefficients(dtype)
+            points = [ops.convert_element_type(as_array(p), real) for p in points]
+            return _converted(interpolated_by_axes(c, points, self.order, self.mode, cval, before), self.dtype)
 
 
 def _coordinate(p: Any) -> Any:
