@@ -115,7 +115,6 @@ UNDETERMINED = {
     "numpy.polyfit": "so is a coefficient of zero",
     "scipy.linalg.expm_frechet": "of 4,000,000,000 it is infinite or NaN",
     "scipy.integrate.cubature": "an eager result has the regions, that of a program has none",
-    "scipy.ndimage.convolve1d": "sums of the largest products are beyond 64 bits, where C defines no result",
 }
 """Functions of which results are not determined to rounding, or differ for a reason."""
 BY_PYTHON = {

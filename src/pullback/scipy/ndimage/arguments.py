@@ -101,14 +101,31 @@ def measured_in(dtype: Any) -> Any:
 
 
 def finished(x: Any, dtype: Any) -> Any:
-    """Convert a result to its dtype; floats are truncated to integers, modulo their range as far as C does it."""
+    """Convert a result to its dtype; floats are truncated to integers as SciPy does it on x86."""
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
         x = ops.real(x)
     if dtypes.is_bool(dtype) and not dtypes.is_bool(x.dtype):
         return ops.ne_p.bind(x, 0)
-    if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype) and dtype.itemsize < 8:
-        x = ops.convert_element_type(x, np.dtype(np.int64))
+    if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype):
+        return _truncated(x, dtype)
     return ops.convert_element_type(x, dtype)
+
+
+def _truncated(x: Any, dtype: Any) -> Any:
+    """Convert floats to integers as C's casts do on x86, also where C defines no result.
+
+    They are truncated to 32 bits, those for ``uint32`` and for dtypes of 64 bits to 64 bits, and then taken modulo the
+    range of ``dtype``. Numbers beyond these bits, and NaN, become the least integer of so many bits.
+    """
+    with doubles_for(np.dtype(np.float64)):
+        bits = 64 if dtype.itemsize == 8 or dtype == np.uint32 else 32
+        limit = 2.0 ** (bits - 1)
+        fits = ops.and_p.bind(ops.gt(x, -limit - 1.0), ops.lt(x, limit))
+        inside = ops.convert_element_type(ops.where(fits, x, -limit), np.dtype(f"int{bits}"))
+        out = ops.convert_element_type(inside, dtype)
+        if dtype != np.uint64:
+            return out
+        return ops.where(ops.ge_p.bind(x, limit), ops.convert_element_type(x, dtype), out)
 
 
 def number(name: str, what: str, value: Any) -> Any:
