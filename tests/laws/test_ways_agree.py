@@ -115,8 +115,6 @@ UNDETERMINED = {
     "numpy.polyfit": "so is a coefficient of zero",
     "scipy.linalg.expm_frechet": "of 4,000,000,000 it is infinite or NaN",
     "scipy.integrate.cubature": "an eager result has the regions, that of a program has none",
-    "scipy.ndimage.uniform_filter": "programs compute with integers in single precision, unless 64 bits are on",
-    "scipy.ndimage.convolve1d": "so they do, and a result beyond the dtype is undefined",
 }
 """Functions of which results are not determined to rounding, or differ for a reason."""
 BY_PYTHON = {
