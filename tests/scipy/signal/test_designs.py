@@ -52,6 +52,16 @@ def test_designs_are_those_of_scipy_for_known_and_traced_frequencies(family: str
             close(by_formula(f, w), g(w))
 
 
+def test_prototypes_of_traced_decibels_are_those_of_scipy() -> None:
+    calls: dict[str, Any] = {"cheby1": (0.5,), "cheby2": (40.0,), "ellip": (0.5, 60.0)}
+    for (family, decibels), order in itertools.product(calls.items(), (1, 2, 5, 8)):
+        expected = getattr(scipy.signal, family)(order, *decibels, 0.3, "high", True, "zpk")
+        found = jvp(lambda *x: getattr(signal, family)(order, *x, 0.3, "high", True, "zpk"), decibels, decibels)[0]  # noqa: B023
+        for a, b in zip(found[:2], expected[:2], strict=True):
+            close(np.sort_complex(np.round(a, 12)), np.sort_complex(np.round(b, 12)), 1e-9)
+        close(found[2], expected[2])
+
+
 def test_designs_by_their_names() -> None:
     close(signal.butter(3, 30.0, fs=100.0), scipy.signal.butter(3, 30.0, fs=100.0))
     close(by_formula(lambda w: signal.butter(3, w, fs=100.0), 30.0), scipy.signal.butter(3, 30.0, fs=100.0))
@@ -75,6 +85,10 @@ def test_derivatives_by_frequencies() -> None:
     check(lambda w, q: signal.iirnotch(w, q), 0.3, 7.0)
     check(lambda w, q, fs: signal.iirpeak(w, q, fs), 60.0, 30.0, 400.0)
     check(lambda c: signal.firwin(9, c), 0.3)
+    check(lambda c, wide, fs: signal.firwin(9, c, width=wide, fs=fs), 30.0, 40.0, 200.0)
+    check(lambda r, fs: signal.cheby1(2, r, 30.0, fs=fs), 1.0, 200.0)
+    check(lambda r: signal.cheby2(3, r, 0.3, "high", output="sos"), 30.0)
+    check(lambda rp, rs: signal.ellip(3, rp, rs, 0.3), 1.0, 30.0)
     x = jnp.asarray(np.random.default_rng(0).standard_normal(20))
     loss = lambda w: jnp.sum(signal.sosfilt(signal.butter(4, w, output="sos"), x) ** 2)
     close(jit(grad(loss))(0.3), grad(loss)(0.3))
@@ -101,14 +115,20 @@ def test_two_poles() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     for call, text in (
         (lambda: signal.butter(0, 0.3), "butter: N must be positive"),
-        (lambda: signal.butter(2, 1.3), "butter: Digital filter critical frequencies"),
+        (lambda: signal.butter(2, 1.3), "butter: the frequencies Wn must be between 0 and half of the sampling frequency, 1, got"),
         (lambda: signal.butter(2, [0.1, 0.2]), r"the frequencies Wn of a lowpass filter are 1, got shape \(2,\)"),
         (lambda: signal.butter(2, 0.3, "wide"), "butter: btype must be one of"),
         (lambda: signal.butter(2, 0.3, output="ss"), "butter: output must be one of"),
         (lambda: signal.cheby1(2, -1, 0.3), "cheby1: "),
         (lambda: jit(lambda w: signal.cheby1(2, -1, w))(0.3), "cheby1: rp must be a positive number"),
-        (lambda: jit(lambda w: signal.butter(2, w, analog=True, output="sos"))(0.3), "need known frequencies"),
-        (lambda: jit(lambda r: signal.cheby1(2, r, 0.3))(1.0), "cheby1: rp must be a known number"),
+        (lambda: jit(lambda w: signal.butter(2, w, analog=True, output="sos"))(0.3), "need known numbers"),
+        (lambda: jvp(lambda w: signal.butter(2, w), (1.3,), (1.0,)), "butter: the frequencies Wn must be between 0"),
+        (lambda: signal.butter(2, [0.3, 0.2], "band"), "butter: the frequencies Wn must increase, got"),
+        (lambda: jvp(lambda c: signal.firwin(5, c), (1.3,), (1.0,)), "firwin: the frequencies cutoff must be between"),
+        (lambda: signal.butter(2, -1.0, analog=True), "butter: the frequencies Wn must be greater than 0"),
+        (lambda: jvp(lambda r: signal.cheby1(2, r, 0.3), (-1.0,), (1.0,)), "cheby1: rp must be a positive number"),
+        (lambda: signal.cheby2(2, None, 0.3), "cheby2: rs must be a positive number of decibels, got None"),
+        (lambda: signal.butter(2, 0.3, fs=[1.0, 2.0]), "butter: fs must be a real number"),
         (lambda: signal.bessel(2, 0.3, norm="none"), "bessel: norm must be"),
         (lambda: signal.iirnotch(1.5, 3.0), "iirnotch: w0 must be between 0 and half of fs"),
         (lambda: signal.iirpeak([0.1, 0.2], 3.0), "iirpeak: w0, Q and fs must be numbers"),

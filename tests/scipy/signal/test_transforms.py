@@ -77,6 +77,7 @@ def test_cosines_of_changing_frequency(method: str) -> None:
     for vertex, rotating, f1 in itertools.product((True, False), (True, False), (0.7, 2.0)):
         both(lambda m: m.chirp(T, 2.0, 5.0, f1, method, 30.0, vertex, complex=rotating), 1e-9)  # noqa: B023
     check(lambda f0, f1: signal.chirp(T[30:33], f0, 5.0, f1, method), 2.0, 0.7)
+    check(lambda f0, f1: signal.chirp(T[30:33], f0, 5.0, f1, method), 2.0, 2.0)
 
 
 def test_waveforms() -> None:
@@ -98,6 +99,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     for call, text in (
         (lambda: signal.spectrogram(X, mode="power"), "spectrogram: mode must be"),
         (lambda: signal.spectrogram(X[:, :0]), "spectrogram takes a signal with elements"),
+        (lambda: signal.coherence(X, X, nperseg=4, noverlap=5), "coherence: noverlap must be"),
         (lambda: signal.hilbert(Z), "hilbert: the signal x must be real"),
         (lambda: signal.czt(X, 0), "czt: m must be positive"),
         (lambda: signal.czt(X, 4, X), "czt: the points w and a must be numbers"),

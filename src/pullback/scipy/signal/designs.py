@@ -1,8 +1,8 @@
-"""Designs of filters, with derivatives by their frequencies.
+"""Designs of filters, with derivatives by their frequencies, ripples and attenuations.
 
-The designs of known frequencies are SciPy's. For others the prototype, an analog filter of frequency 1, is SciPy's, and
-its zeros and poles are moved by our operations: from low-pass to the wanted kind, and by the bilinear transform from an
-analog to a digital filter (Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 7.1).
+The designs of known numbers are SciPy's. For others our operations move the zeros and poles of a prototype, an analog
+filter of frequency 1: from low-pass to the wanted kind, and by the bilinear transform from an analog to a digital
+filter (Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 7.1).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from pullback.numpy.promotion import quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.scipy.arguments import known, on_host
-from pullback.scipy.signal.arguments import constant, known_number, of_scipy, positive_int, promoted, vector
+from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, vector
+from pullback.scipy.signal.prototypes import check_decibels, gain_of, prototype
 from pullback.scipy.signal.representations import paired, polynomial
 
 __all__ = [
@@ -41,13 +42,15 @@ _FAMILIES = {
     "cauer": "ellip", "bessel": "bessel", "bessel_phase": "bessel", "bessel_delay": "bessel_delay",
     "bessel_mag": "bessel_mag",
 }  # fmt: skip
+_LABELS = {**{v: v for v in _FAMILIES.values()}, "bessel": "bessel_phase"}
+"""SciPy's words for the families."""
 
 
 def iirfilter(
-    N: int, Wn: ArrayLike, rp: float | None = None, rs: float | None = None, btype: str = "band",
-    analog: bool = False, ftype: str = "butter", output: str = "ba", fs: float | None = None,
+    N: int, Wn: ArrayLike, rp: ArrayLike | None = None, rs: ArrayLike | None = None, btype: str = "band",
+    analog: bool = False, ftype: str = "butter", output: str = "ba", fs: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
-    """Design a recursive filter, with derivatives by its frequencies.
+    """Design a recursive filter, with derivatives by its frequencies, its ripples and its attenuation.
 
     Args:
       N: the order, a positive int.
@@ -59,7 +62,7 @@ def iirfilter(
       analog: whether to design an analog filter.
       ftype: ``"butter"``, ``"cheby1"``, ``"cheby2"``, ``"ellip"`` or ``"bessel"``.
       output: ``"ba"`` for polynomials, ``"zpk"`` for zeros, poles and gain, ``"sos"`` for sections of second order.
-      fs: the sampling frequency, a known number.
+      fs: the sampling frequency, a number.
 
     Returns:
       The pair ``(b, a)``, the triple ``(z, p, k)``, or an array (sections, 6). Which zero belongs to which pole in a
@@ -67,7 +70,7 @@ def iirfilter(
 
     Raises:
       ArgumentError: numbers, frequencies or words that make no sense (a TypeError and a ValueError).
-      UnsupportedArgumentError: sections of an analog filter with traced frequencies (a NotImplementedError).
+      UnsupportedArgumentError: sections of an analog filter of traced numbers (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
@@ -78,7 +81,7 @@ def iirfilter(
 
 
 def butter(
-    N: int, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba", fs: float | None = None
+    N: int, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba", fs: ArrayLike | None = None
 ) -> Any:
     """Design Butterworth's filter, whose response is as flat as possible in the band that passes.
 
@@ -103,8 +106,8 @@ def butter(
 
 
 def cheby1(
-    N: int, rp: float, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba",
-    fs: float | None = None,
+    N: int, rp: ArrayLike, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba",
+    fs: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """Design Chebyshev's filter of the first kind, with equal ripples in the band that passes.
 
@@ -126,8 +129,8 @@ def cheby1(
 
 
 def cheby2(
-    N: int, rs: float, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba",
-    fs: float | None = None,
+    N: int, rs: ArrayLike, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba",
+    fs: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """Design Chebyshev's filter of the second kind, with equal ripples in the band that is stopped.
 
@@ -149,8 +152,8 @@ def cheby2(
 
 
 def ellip(
-    N: int, rp: float, rs: float, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba",
-    fs: float | None = None,
+    N: int, rp: ArrayLike, rs: ArrayLike, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba",
+    fs: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """Design an elliptic filter, with equal ripples in both bands and the shortest way between them.
 
@@ -173,7 +176,7 @@ def ellip(
 
 def bessel(
     N: int, Wn: ArrayLike, btype: str = "low", analog: bool = False, output: str = "ba", norm: str = "phase",
-    fs: float | None = None,
+    fs: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     """Design Bessel's filter, whose delay is as constant as possible in the band that passes.
 
@@ -211,30 +214,55 @@ def _design(
     order, analog = positive_int(name, "N", N), flag(name, "analog", analog)
     kind, family = _word(name, "btype", btype, _KINDS), _word(name, "ftype", ftype, _FAMILIES)
     form = _word(name, "output", output, {v: v for v in ("ba", "zpk", "sos")})
-    rp, rs, fs = (None if v is None else known_number(name, w, v) for w, v in (("rp", rp), ("rs", rs), ("fs", fs)))
+    rp, rs, fs = (_number(name, what, value) for what, value in (("rp", rp), ("rs", rs), ("fs", fs)))
     w = vector(name, Wn, "the frequencies Wn")
-    if dtypes.is_complex(w.dtype):
-        raise ArgumentError(f"{name}: the frequencies Wn must be real numbers, got {quote(Wn)}")
     size = 2 if kind in ("bandpass", "bandstop") else 1
     if w.shape != (size,):
         raise ShapeError(f"{name}: the frequencies Wn of a {kind} filter are {size}, got shape {w.shape}")
-    found = on_host(w)
-    host = imported("scipy.signal")
+    if analog and fs is not None:
+        raise ArgumentError(f"{name}: fs must be None for an analog filter, got {quote(fs)}")
+    _check_frequencies(name, "Wn", w, math.inf if analog else 2.0 if fs is None else fs)
+    check_decibels(name, family, rp, rs)
+    found = None if any(isinstance(x, Array) for x in (rp, rs, fs)) else on_host(w)
     if found is not None:
         at = found[0] if size == 2 else found[0].item()
-        label = {"bessel": "bessel_phase"}.get(family, family)
-        call = lambda: host.iirfilter(order, at, rp, rs, kind, analog, label, form, fs)
+        call = lambda: imported("scipy.signal").iirfilter(order, at, rp, rs, kind, analog, _LABELS[family], form, fs)
         return _as_arrays(of_scipy(name, call), w.dtype, form)
-    if fs is not None:
-        if analog:
-            raise ArgumentError(f"{name}: fs must be None for an analog filter, got {fs}")
-        w = w * constant(2 / fs, w.dtype)
     if analog and form == "sos":
-        raise UnsupportedArgumentError(f"{name}: sections of an analog filter need known frequencies; use output='zpk'")
-    z, p, k = _moved(_prototype(name, order, family, rp, rs), w, kind, analog)
+        raise UnsupportedArgumentError(f"{name}: sections of an analog filter need known numbers; use output='zpk'")
+    w, *_ = promoted(name, w, *[x for x in (rp, rs, fs) if isinstance(x, Array)])
+    w = w if fs is None else w * (2 / pnp.asarray(fs, w.dtype))
+    z, p, k = _moved(prototype(name, order, family, rp, rs, w.dtype), w, kind, analog)
     if form == "zpk":
         return z, p, k
     return paired(z, p, k) if form == "sos" else ((polynomial(z) * k).real, polynomial(p).real)
+
+
+def _number(name: str, what: str, value: Any) -> Any:
+    """Return a real number: a float where it is known and not differentiated, else an array; None is None."""
+    if value is None:
+        return None
+    (x,) = promoted(name, value)
+    if x.shape or dtypes.is_complex(x.dtype):
+        raise ArgumentError(f"{name}: {what} must be a real number, got {quote(value)}")
+    if on_host(x) is None:
+        return x
+    return float(value)
+
+
+def _check_frequencies(name: str, what: str, w: Any, fs: Any) -> None:
+    """Raise if the frequencies of a filter are complex, or known and not increasing between 0 and half of ``fs``."""
+    if dtypes.is_complex(w.dtype):
+        raise ArgumentError(f"{name}: the frequencies {what} must be real numbers, got {dtypes.short_name(w.dtype)}")
+    values, rate = known(w), known(fs)
+    if values is None:
+        return
+    top = math.inf if rate is None else float(rate) / 2
+    if not ((values > 0) & (values < top)).all():
+        limit = "greater than 0" if math.isinf(top) else f"between 0 and half of the sampling frequency, {top:.6g}"
+        raise ArgumentError(f"{name}: the frequencies {what} must be {limit}, got {values}")
+    if not (np.diff(values) > 0).all():
+        raise ArgumentError(f"{name}: the frequencies {what} must increase, got {values}")
 
 
 def _as_arrays(found: Any, dtype: Any, form: str) -> Any:
@@ -247,53 +275,37 @@ def _as_arrays(found: Any, dtype: Any, form: str) -> Any:
     return constant(found[0], wide), constant(found[1], wide), constant(found[2], dtype)
 
 
-def _prototype(name: str, order: int, family: str, rp: Any, rs: Any) -> Any:
-    """Return the zeros, poles and gain of the analog low-pass filter of frequency 1, of NumPy's numbers."""
-    host = imported("scipy.signal")
-    for what, value, families in (("rp", rp, ("cheby1", "ellip")), ("rs", rs, ("cheby2", "ellip"))):
-        if family in families and (value is None or value < 0):
-            raise ArgumentError(f"{name}: {what} must be a positive number of decibels, got {value}")
-    calls = {
-        "butter": lambda: host.buttap(order), "cheby1": lambda: host.cheb1ap(order, rp),
-        "cheby2": lambda: host.cheb2ap(order, rs), "ellip": lambda: host.ellipap(order, rp, rs),
-        "bessel": lambda: host.besselap(order, "phase"), "bessel_delay": lambda: host.besselap(order, "delay"),
-        "bessel_mag": lambda: host.besselap(order, "mag"),
-    }  # fmt: skip
-    return of_scipy(name, calls.get(family, calls["bessel"]))
-
-
 def _moved(prototype: Any, w: Any, kind: str, analog: bool) -> tuple[Any, Any, Any]:
     """Return the zeros, poles and gain of a filter of some kind, by those of a low-pass filter of frequency 1.
 
     ``w`` are its frequencies: fractions of half the sampling frequency, or angular frequencies if it is analog.
     """
-    wide = dtypes.to_complex(w.dtype)
-    roots = [np.atleast_1d(np.asarray(v, np.complex128)) for v in prototype[:2]]
-    degree = len(roots[1]) - len(roots[0])
+    zeros, poles, gain = prototype
+    degree = poles.shape[0] - zeros.shape[0]
     if not analog:
         w = pnp.tan(w * constant(math.pi / 2, w.dtype)) * constant(4, w.dtype)
-    ratio = float(np.real(np.prod(-roots[0]) / np.prod(-roots[1])))
-    gain = constant(prototype[2] * (1 if kind in ("lowpass", "bandpass") else ratio), w.dtype)
+    if kind in ("highpass", "bandstop"):
+        gain = gain / gain_of(zeros, poles)
     if kind in ("lowpass", "highpass"):
-        at = w[0].astype(wide)
-        z, p = (constant(v, wide) * at if kind == "lowpass" else at / constant(v, wide) for v in roots)
+        at = w[0].astype(zeros.dtype)
+        z, p = (v * at if kind == "lowpass" else at / v for v in (zeros, poles))
         k = gain * w[0] ** degree if kind == "lowpass" else gain
         more: Any = np.zeros(0 if kind == "lowpass" else degree)
     else:
-        z, p = (_split(v, w, kind, wide) for v in roots)
+        z, p = (_split(v, w, kind) for v in (zeros, poles))
         k = gain * (w[1] - w[0]) ** degree if kind == "bandpass" else gain
         more = np.zeros(degree) if kind == "bandpass" else np.repeat([1j, -1j], degree)
     if len(more):
-        turn = pnp.sqrt(w[0] * w[1]).astype(wide) if kind == "bandstop" else pnp.ones((), wide)
-        z = slicing.concatenate([z, constant(more, wide) * turn], 0)
+        turn = pnp.sqrt(w[0] * w[1]).astype(z.dtype) if kind == "bandstop" else pnp.ones((), z.dtype)
+        z = slicing.concatenate([z, constant(more, z.dtype) * turn], 0)
     return (z, p, k) if analog else _digital(z, p, k)
 
 
-def _split(roots: Any, w: Any, kind: str, wide: Any) -> Any:
+def _split(roots: Any, w: Any, kind: str) -> Any:
     """Return the roots of a filter of a band, two for each of a low-pass filter."""
-    half = ((w[1] - w[0]) * constant(0.5, w.dtype)).astype(wide)
-    centre = (w[0] * w[1]).astype(wide)
-    middle = constant(roots, wide) * half if kind == "bandpass" else half / constant(roots, wide)
+    half = ((w[1] - w[0]) * constant(0.5, w.dtype)).astype(roots.dtype)
+    centre = (w[0] * w[1]).astype(roots.dtype)
+    middle = roots * half if kind == "bandpass" else half / roots
     turn = pnp.sqrt(ops.square(middle) - centre)
     return slicing.concatenate([middle + turn, middle - turn], 0)
 
@@ -386,9 +398,9 @@ def _resonance(name: str, w0: Any, Q: Any, fs: Any) -> tuple[Any, Any, Any]:
 
 # long: half of it is its documentation
 def firwin(
-    numtaps: int, cutoff: ArrayLike, *, width: float | None = None,
+    numtaps: int, cutoff: ArrayLike, *, width: ArrayLike | None = None,
     window: str | tuple[Any, ...] = "hamming", pass_zero: bool | str = True, scale: bool = True,
-    fs: float | None = None,
+    fs: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Design a filter of finite length by a window, with derivatives by its frequencies.
 
@@ -399,7 +411,7 @@ def firwin(
       window: the name of a window, with its parameters in a tuple if it has any.
       pass_zero: whether frequency 0 passes; or ``"lowpass"``, ``"highpass"``, ``"bandpass"`` or ``"bandstop"``.
       scale: whether the response is 1 in the middle of the first band that passes.
-      fs: the sampling frequency, a known number; 2 by default.
+      fs: the sampling frequency, a number; 2 by default.
 
     Returns:
       The coefficients, a vector.
@@ -414,30 +426,46 @@ def firwin(
     """
     name = "firwin"
     taps, scaled = positive_int(name, "numtaps", numtaps), flag(name, "scale", scale)
-    rate = 2.0 if fs is None else known_number(name, "fs", fs)
-    wide = None if width is None else known_number(name, "width", width)
+    rate = 2.0 if fs is None else _number(name, "fs", fs)
+    wide = _number(name, "width", width)
     edges = vector(name, cutoff, "the frequencies cutoff")
-    if dtypes.is_complex(edges.dtype):
-        raise ArgumentError(f"{name}: the frequencies cutoff must be real numbers, got {quote(cutoff)}")
     if not isinstance(window, (str, tuple)):
         raise ArgumentError(f"{name}: window must be a name, or a tuple of a name and parameters, got {quote(window)}")
     if not isinstance(pass_zero, str):
         pass_zero = flag(name, "pass_zero", pass_zero)
+    _check_frequencies(name, "cutoff", edges, rate)
     host = imported("scipy.signal")
-    design = lambda at: of_scipy(
-        name, lambda: host.firwin(taps, at, width=wide, window=window, pass_zero=pass_zero, scale=scaled, fs=rate)
-    )
-    found = on_host(edges)
+    numbers = [x for x in (rate, wide) if isinstance(x, Array)]
+    found = None if numbers else on_host(edges)
     if found is not None:
-        return constant(design(found[0] if edges.shape[0] > 1 else found[0].item()), edges.dtype)
-    # Any frequencies of this number show what SciPy refuses.
+        at = found[0] if edges.shape[0] > 1 else found[0].item()
+        options = {"width": wide, "window": window, "pass_zero": pass_zero, "scale": scaled, "fs": rate}
+        return constant(of_scipy(name, lambda: host.firwin(taps, at, **options)), edges.dtype)
+    # Any frequencies of this number show what else SciPy refuses.
     count = edges.shape[0]
-    design((np.arange(1, count + 1) / (count + 1) if count > 1 else 0.5) * rate / 2)
-    if wide is not None:
-        window = ("kaiser", host.kaiser_beta(host.kaiser_atten(taps, wide * 2 / rate)))
-    values = constant(host.get_window(window, taps, fftbins=False), edges.dtype)
+    at = np.arange(1, count + 1) / (count + 1) if count > 1 else 0.5
+    of_scipy(name, lambda: host.firwin(taps, at, window=window, pass_zero=pass_zero, scale=scaled))
+    edges, *_ = promoted(name, edges, *numbers)
+    scale = 2 / pnp.asarray(rate, edges.dtype)
+    if wide is None:
+        values: Any = constant(host.get_window(window, taps, fftbins=False), edges.dtype)
+    else:
+        values = _kaiser(taps, pnp.asarray(wide, edges.dtype) * scale)
     starts = {"lowpass": True, "bandstop": True, "highpass": False, "bandpass": False}
-    return _by_window(values, edges * constant(2 / rate, edges.dtype), starts.get(pass_zero, pass_zero), scaled)  # type: ignore[arg-type]
+    return _by_window(values, edges * scale, starts.get(pass_zero, pass_zero), scaled)  # type: ignore[arg-type]
+
+
+def _kaiser(taps: int, width: Any) -> Any:
+    """Return Kaiser's window whose way between bands has a width, a fraction of half of the sampling frequency.
+
+    Source: Kaiser and Schafer 1980, "On the use of the I0-sinh window for spectrum analysis".
+    """
+    attenuation = width * (2.285 * math.pi * (taps - 1)) + 7.95
+    over = attenuation - 21
+    some = pnp.where(over > 0, over, 1)
+    middle = 0.5842 * some**0.4 + 0.07886 * some
+    low = pnp.where(over > 0, middle, 0)
+    return pnp.kaiser(taps, pnp.where(attenuation > 50, 0.1102 * (attenuation - 8.7), low))
 
 
 def _by_window(window: Any, edges: Any, zero: bool, scaled: bool) -> Any:

@@ -16,7 +16,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.scipy.signal import spectra
 from pullback.scipy.signal.arguments import constant, signal
-from pullback.scipy.signal.spectra import Trend, Window, csd, welch
+from pullback.scipy.signal.spectra import Trend, Window
 
 __all__ = ["coherence", "periodogram", "spectrogram"]
 
@@ -156,9 +156,10 @@ def coherence(
     >>> print(signal.coherence(x, 2 * x, nperseg=4)[1])
     [1. 1. 1.]
     """
-    x, y = signal("coherence", x), signal("coherence", y)
-    options = (fs, window, nperseg, noverlap, nfft, detrend)
-    frequencies, first = welch(x, *options, axis=axis)
-    second = welch(y, *options, axis=axis)[1]
-    both = csd(x, y, *options, axis=axis)[1]
+    name = "coherence"
+    x, y = signal(name, x), signal(name, y)
+    density = lambda a, b: spectra.density_of(
+        name, a, b, fs, window, nperseg, noverlap, nfft, detrend, True, "density", axis, "mean"
+    )
+    (frequencies, first), (_, second), (_, both) = density(x, None), density(y, None), density(x, y)
     return frequencies, (ops.square(both.real) + ops.square(both.imag)) / first / second

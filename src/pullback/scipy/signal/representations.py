@@ -8,6 +8,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
+from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.interrupts import imported
@@ -93,7 +94,10 @@ def tf2zpk(b: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
     >>> print(*signal.tf2zpk(jnp.array([2.0, 2.0]), jnp.array([1.0, -0.75, 0.125])))
     [-1.+0.j] [0.5 +0.j 0.25+0.j] 2.0
     """
-    name = "tf2zpk"
+    return _tf2zpk("tf2zpk", b, a)
+
+
+def _tf2zpk(name: str, b: Any, a: Any) -> tuple[Any, Any, Any]:
     b, a = vector(name, b, "the coefficients b"), vector(name, a, "the coefficients a")
     b, a = promoted(name, b, a)
     values = known(b)
@@ -199,7 +203,7 @@ def tf2sos(b: ArrayLike, a: ArrayLike, pairing: str | None = None, *, analog: bo
     >>> print(signal.tf2sos(jnp.array([2.0, 2.0]), jnp.array([1.0, -0.75, 0.125])))
     [[ 2.     2.     0.     1.    -0.75   0.125]]
     """
-    return zpk2sos(*tf2zpk(b, a), pairing=pairing, analog=analog)
+    return _zpk2sos("tf2sos", *_tf2zpk("tf2sos", b, a), pairing, analog)  # type: ignore[no-any-return]
 
 
 def zpk2sos(z: ArrayLike, p: ArrayLike, k: ArrayLike, pairing: str | None = None, *, analog: bool = False) -> Array:
@@ -228,7 +232,11 @@ def zpk2sos(z: ArrayLike, p: ArrayLike, k: ArrayLike, pairing: str | None = None
     >>> print(signal.zpk2sos(jnp.array([-1.0]), jnp.array([0.5, 0.25]), 2.0))
     [[ 2.     2.     0.     1.    -0.75   0.125]]
     """
-    name = "zpk2sos"
+    return _zpk2sos("zpk2sos", z, p, k, pairing, analog)  # type: ignore[no-any-return]
+
+
+def _zpk2sos(name: str, z: Any, p: Any, k: Any, pairing: Any, analog: Any) -> Any:
+    analog = flag(name, "analog", analog)
     z, p, k = _roots(name, z, "zeros"), _roots(name, p, "poles"), _number(name, k)
     if pairing is not None and not (isinstance(pairing, str) and pairing in ("nearest", "keep_odd", "minimal")):
         raise ArgumentError(f"{name}: pairing must be 'nearest', 'keep_odd' or 'minimal', got {quote(pairing)}")

@@ -16,6 +16,7 @@ from pullback.numpy.promotion import known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import known
 from pullback.scipy.signal.arguments import constant, positive_int, promoted
+from pullback.scipy.special import exprel
 
 __all__ = ["chirp", "gausspulse", "sawtooth", "square", "sweep_poly", "unit_impulse"]
 
@@ -46,8 +47,7 @@ def chirp(
       f0: the frequency at time 0.
       t1: the time of the frequency ``f1``.
       f1: the frequency at time ``t1``.
-      method: how it changes: ``"linear"``, ``"quadratic"``, ``"logarithmic"`` or ``"hyperbolic"``. For the last two,
-        traced frequencies must differ.
+      method: how it changes: ``"linear"``, ``"quadratic"``, ``"logarithmic"`` or ``"hyperbolic"``.
       phi: the phase at time 0, in degrees.
       vertex_zero: for ``"quadratic"``, whether the slope is zero at time 0, or at ``t1``.
       complex: whether to return ``exp(1j phase)`` instead of its real part.
@@ -88,16 +88,23 @@ def _turns(t: Any, f0: Any, t1: Any, f1: Any, method: Any, vertex_zero: bool) ->
     if method == "logarithmic":
         if _are(pnp.less_equal(f0 * f1, 0)):
             raise ArgumentError("chirp: with method='logarithmic' f0 and f1 must have one sign and not be zero")
-        if _are(pnp.equal(f0, f1)):
-            return f0 * t
-        rate = pnp.log(f1 / f0) / t1
-        return f0 / rate * pnp.expm1(rate * t)
+        return f0 * t * exprel(pnp.log(f1 / f0) / t1 * t)
     if _are(pnp.equal(f0 * f1, 0)):
         raise ArgumentError("chirp: with method='hyperbolic' f0 and f1 must not be zero")
-    if _are(pnp.equal(f0, f1)):
-        return f0 * t
-    pole = f1 * t1 / (f1 - f0)
-    return -pole * f0 * pnp.log(pnp.abs(1 - t / pole))
+    return f0 * t * _log_quotient((f1 - f0) / (f1 * t1) * t)
+
+
+_TERMS = 14
+"""So many terms of the series of ``log(1 - x) / x`` are right to double precision below 0.06."""
+
+
+def _log_quotient(x: Any) -> Any:
+    """Return ``-log(abs(1 - x)) / x``, which is 1 at 0, with its derivatives there."""
+    small = pnp.abs(x) < 0.06
+    # Neither branch is undefined where it is not used.
+    series = pnp.polyval(constant(1 / np.arange(_TERMS, 0, -1), x.dtype), pnp.where(small, x, 0))
+    other = pnp.where(small, 0.5, x)
+    return pnp.where(small, series, -pnp.log(pnp.abs(1 - other)) / other)
 
 
 _METHODS = {
