@@ -444,7 +444,8 @@ def firwin(
     # Any frequencies of this number show what else SciPy refuses.
     count = edges.shape[0]
     at = np.arange(1, count + 1) / (count + 1) if count > 1 else 0.5
-    of_scipy(name, lambda: host.firwin(taps, at, window=window, pass_zero=pass_zero, scale=scaled))
+    shape = window if wide is None else "boxcar"
+    of_scipy(name, lambda: host.firwin(taps, at, window=shape, pass_zero=pass_zero, scale=scaled))
     edges, *_ = promoted(name, edges, *numbers)
     scale = 2 / pnp.asarray(rate, edges.dtype)
     if wide is None:

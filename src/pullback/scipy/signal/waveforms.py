@@ -14,9 +14,9 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy.promotion import known_int, quote
 from pullback.primitives import elementwise as ops
+from pullback.primitives.special.others import exprel_p
 from pullback.scipy.arguments import known
 from pullback.scipy.signal.arguments import constant, positive_int, promoted
-from pullback.scipy.special import exprel
 
 __all__ = ["chirp", "gausspulse", "sawtooth", "square", "sweep_poly", "unit_impulse"]
 
@@ -88,7 +88,7 @@ def _turns(t: Any, f0: Any, t1: Any, f1: Any, method: Any, vertex_zero: bool) ->
     if method == "logarithmic":
         if _are(pnp.less_equal(f0 * f1, 0)):
             raise ArgumentError("chirp: with method='logarithmic' f0 and f1 must have one sign and not be zero")
-        return f0 * t * exprel(pnp.log(f1 / f0) / t1 * t)
+        return f0 * t * exprel_p.bind(pnp.log(f1 / f0) / t1 * t)
     if _are(pnp.equal(f0 * f1, 0)):
         raise ArgumentError("chirp: with method='hyperbolic' f0 and f1 must not be zero")
     return f0 * t * _log_quotient((f1 - f0) / (f1 * t1) * t)
