@@ -115,7 +115,7 @@ def test_two_poles() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     for call, text in (
         (lambda: signal.butter(0, 0.3), "butter: N must be positive"),
-        (lambda: signal.butter(2, 1.3), "butter: the frequencies Wn must be between 0 and half of the sampling frequency, 1, got"),
+        (lambda: signal.butter(2, 1.3), "butter: the frequencies Wn must be between 0 and half of the"),
         (lambda: signal.butter(2, [0.1, 0.2]), r"the frequencies Wn of a lowpass filter are 1, got shape \(2,\)"),
         (lambda: signal.butter(2, 0.3, "wide"), "butter: btype must be one of"),
         (lambda: signal.butter(2, 0.3, output="ss"), "butter: output must be one of"),
