@@ -35,7 +35,8 @@ _TORCH = """
 `torch.compile` takes `activation_memory_budget`, a share between 0 and 1. For each budget, the fastest share whose
 saved activations are within the same number of bytes; Pullback's CPU time in multiples of its time; and in multiples of
 the time of the same program without a budget, Pullback's and then PyTorch's. PyTorch counts no temporaries on CPUs:
-what is compared is less, the bytes that the forward pass saves.
+what is compared is less, the bytes that the forward pass saves. Each library has a run of its own: how busy the cores
+were may differ, and PyTorch's threads spin while they wait, which counts as CPU time.
 
 | program | 75 % | 50 % | 30 % |
 |---|---|---|---|

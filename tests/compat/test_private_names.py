@@ -79,6 +79,17 @@ def test_tests_are_not_read(scan: Any, path: str) -> None:
     assert not scan.uses_in([(path, LIBRARY)])
 
 
+@pytest.mark.parametrize("room", ["jax._src", "jax.core", "jax.interpreters", "jax.extend"])
+def test_only_files_with_the_words_of_a_room_are_parsed(scan: Any, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, parse = [], scan.ast.parse
+    monkeypatch.setattr(scan.ast, "parse", lambda text: parsed.append(text) or parse(text))
+    word = room.removeprefix("jax.")
+    used, other = f"from jax import {word} as own\nown.name", f"import jax\njax.numpy.sin.{word}_of_others"
+    assert room in scan.ROOMS
+    assert {use.name for use in scan.uses_in([("a.py", used), ("b.py", other)])} == {room, f"{room}.name"}
+    assert parsed == [used]
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="JAX's sources have the syntax of Python 3.12")
 def test_names_of_jax(scan: Any) -> None:
     sources = scan.Sources(JAX.items())

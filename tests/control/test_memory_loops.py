@@ -104,6 +104,16 @@ def test_steps_with_products_run_again_one_by_one_and_fused_steps_in_chunks() ->
     assert any(piece.chunk for piece in pieces_within(moves, 0.2, 0.1 * jnp.ones((64, 64)), jnp.ones((64, 64))))
 
 
+def test_a_divided_loop_stands_in_the_program_itself() -> None:
+    def run(w, xs):
+        return jnp.mean(looped(w, xs)[1])
+
+    program, _ = inputs_only(make_jaxpr(run)(W, XS))
+    plans = planner(program, (True, True))
+    found = plans.within(int(0.5 * plans.usual.peak), "test").result
+    assert [eqn.primitive.name for eqn in found.eqns if "jaxpr" in eqn.params] == ["scan"]
+
+
 def test_fewer_arrays_of_small_steps_take_less_time() -> None:
     [eqn] = [eqn for eqn in make_jaxpr(looped)(W, XS).eqns if is_loop(eqn)]
     costs = LoopCosts(eqn)

@@ -68,7 +68,8 @@ def rewritten(flat: ClosedJaxpr, segments: Sequence[Segment], prevent_cse: bool 
         else:
             eqns.append(_region(own, [renamed.get(v, v) for v in exits], prevent_cse))
     outvars = [renamed.get(a, a) for a in jaxpr.outvars]
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), flat.consts)
+    # Divided loops are inlined: a compiler moves constants into loops only where it sees both.
+    return flattened(ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, outvars), flat.consts))
 
 
 @cached_by_jaxpr
