@@ -247,7 +247,7 @@ OF_FILTERS = """
 """
 OF_WAVES = """
     chirp coherence correlation_lags czt gausspulse hilbert periodogram sawtooth spectrogram square sweep_poly
-    unit_impulse wavelets zoom_fft
+    unit_impulse zoom_fft
 """
 OF_SCIPY_SIGNAL = {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS} {OF_WAVES}".split()}
 IN_OWN_TESTS = OF_INTERPOLATION | OF_IMAGES | OF_SCIPY_SIGNAL

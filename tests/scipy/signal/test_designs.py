@@ -11,7 +11,7 @@ import pytest
 import scipy.signal
 
 import pullback.numpy as jnp
-from pullback import errors, grad, jit, jvp
+from pullback import errors, grad, jit, jvp, tree, vmap
 from pullback.core.config import enable_x64
 from pullback.scipy import signal
 from pullback.test_util import check_grads
@@ -127,6 +127,16 @@ def test_what_makes_no_sense_is_refused() -> None:
         (lambda: jvp(lambda c: signal.firwin(5, c), (1.3,), (1.0,)), "firwin: the frequencies cutoff must be between"),
         (lambda: signal.butter(2, -1.0, analog=True), "butter: the frequencies Wn must be greater than 0"),
         (lambda: jvp(lambda r: signal.cheby1(2, r, 0.3), (-1.0,), (1.0,)), "cheby1: rp must be a positive number"),
+        (lambda: signal.ellip(1, 3.0, 1.0, 0.3), "ellip: rp must be less than rs, got 3.0 and 1.0 decibels"),
+        (lambda: jvp(lambda r: signal.ellip(1, r, 1.0, 0.3), (3.0,), (1.0,)), "ellip: rp must be less than rs"),
+        (lambda: signal.cheby1(2, 0, 0.3), "cheby1: rp must be a positive number of decibels, got 0"),
+        (lambda: signal.butter(2, 0.3, fs=-1.0), "butter: fs must be a positive number, got -1"),
+        (lambda: jit(lambda x: signal.butter(2, 1.3)[0] * x)(1.0), "butter: the frequencies Wn must be between 0"),
+        (lambda: jit(lambda x: signal.iirnotch(1.3, 3.0)[0] * x)(1.0), "iirnotch: w0 must be between 0"),
+        (lambda: jit(lambda x: signal.firwin(5, [0.3, 0.2]) * x)(1.0), "firwin: the frequencies cutoff must increase"),
+        (lambda: signal.tf2sos([1.0], [0.0]), "tf2sos: the coefficients a must not all be zero"),
+        (lambda: signal.tf2sos([1.0], [1.0, 0.5], "none"), "tf2sos: pairing must be"),
+        (lambda: jit(lambda b: signal.tf2sos(b, [1.0, 0.5], "minimal"))([1.0, 2.0]), "tf2sos: traced zeros and poles"),
         (lambda: signal.cheby2(2, None, 0.3), "cheby2: rs must be a positive number of decibels, got None"),
         (lambda: signal.butter(2, 0.3, fs=[1.0, 2.0]), "butter: fs must be a real number"),
         (lambda: signal.bessel(2, 0.3, norm="none"), "bessel: norm must be"),
@@ -138,3 +148,15 @@ def test_what_makes_no_sense_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(errors.PullbackError, match=text):
             call()
+
+
+def test_traced_numbers_that_make_no_sense_give_nan() -> None:
+    for design, x in (
+        (lambda w: signal.butter(2, w), 1.3), (lambda w: signal.butter(3, w, output="sos")[0], -0.1),
+        (lambda w: signal.butter(2, w, analog=True)[0], -0.1), (lambda w: signal.bessel(1, [w, 0.2], "band"), 0.3),
+        (lambda r: signal.cheby1(2, r, 0.3), 0.0), (lambda r: signal.cheby2(2, r, 0.3), -1.0),
+        (lambda r: signal.ellip(1, r, 1.0, 0.3), 3.0), (lambda fs: signal.butter(2, 30.0, fs=fs), -100.0),
+        (lambda w: signal.iirnotch(w, 3.0)[0], 1.0), (lambda c: signal.firwin(3, c), 1.5),
+    ):  # fmt: skip
+        for result in tree.leaves(vmap(design)(jnp.array([x]))):
+            assert np.isnan(result).any(axis=-1).all()

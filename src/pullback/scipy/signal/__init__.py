@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pullback.core.faces import face
-from pullback.scipy.signal import wavelets
 from pullback.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from pullback.scipy.signal.designs import (
     bessel,
@@ -41,7 +40,7 @@ __all__ = [
     "freqz_zpk", "gausspulse", "hilbert", "iirfilter", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi",
     "lfiltic", "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter",
     "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square",
-    "stft", "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "wavelets", "welch", "zoom_fft", "zpk2sos",
+    "stft", "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "welch", "zoom_fft", "zpk2sos",
     "zpk2tf",
 ]  # fmt: skip
 face(globals())

@@ -25,6 +25,7 @@ from pullback.scipy.arguments import known, on_host
 from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, vector
 from pullback.scipy.signal.prototypes import check_decibels, gain_of, prototype
 from pullback.scipy.signal.representations import paired, polynomial
+from pullback.transforms.debugging.compile_time import ensure_compile_time_eval
 
 __all__ = [
     "bessel", "butter", "cheby1", "cheby2", "ellip", "firwin", "iirfilter", "iirnotch", "iirpeak",
@@ -64,6 +65,8 @@ def iirfilter(
       output: ``"ba"`` for polynomials, ``"zpk"`` for zeros, poles and gain, ``"sos"`` for sections of second order.
       fs: the sampling frequency, a number.
 
+    Traced numbers that make no sense have results of NaN.
+
     Returns:
       The pair ``(b, a)``, the triple ``(z, p, k)``, or an array (sections, 6). Which zero belongs to which pole in a
       section is constant.
@@ -74,8 +77,8 @@ def iirfilter(
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
-    >>> print(*(v.round(3) for v in signal.iirfilter(1, 0.5, btype="lowpass")))
-    [0.5 0.5] [1. 0.]
+    >>> print(*(v.round(3) for v in signal.iirfilter(1, 0.25, btype="lowpass")))
+    [0.293 0.293] [ 1.    -0.414]
     """
     return _design("iirfilter", N, Wn, rp, rs, btype, analog, ftype, output, fs)
 
@@ -97,10 +100,10 @@ def butter(
     >>> import pullback.numpy as jnp
     >>> from pullback import grad
     >>> from pullback.scipy import signal
-    >>> print(*(v.round(3) for v in signal.butter(2, 0.5)))
-    [0.293 0.586 0.293] [ 1.    -0.     0.172]
-    >>> print(grad(lambda cutoff: signal.butter(2, cutoff)[0][0])(0.5).round(3))
-    0.92
+    >>> print(*(v.round(3) for v in signal.butter(2, 0.25)))
+    [0.098 0.195 0.098] [ 1.    -0.943  0.333]
+    >>> print(grad(lambda cutoff: signal.butter(2, cutoff)[0][0])(0.25).round(3))
+    0.638
     """
     return _design("butter", N, Wn, None, None, btype, analog, "butter", output, fs)
 
@@ -123,7 +126,7 @@ def cheby1(
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(*(v.round(3) for v in signal.cheby1(2, 1.0, 0.5)))
-    [0.307 0.614 0.307] [ 1.    -0.064  0.443]
+    [0.307 0.614 0.307] [1.    0.064 0.314]
     """
     return _design("cheby1", N, Wn, rp, None, btype, analog, "cheby1", output, fs)
 
@@ -215,7 +218,7 @@ def _design(
     kind, family = _word(name, "btype", btype, _KINDS), _word(name, "ftype", ftype, _FAMILIES)
     form = _word(name, "output", output, {v: v for v in ("ba", "zpk", "sos")})
     rp, rs, fs = (_number(name, what, value) for what, value in (("rp", rp), ("rs", rs), ("fs", fs)))
-    w = vector(name, Wn, "the frequencies Wn")
+    w = _frequencies(name, Wn, "Wn")
     size = 2 if kind in ("bandpass", "bandstop") else 1
     if w.shape != (size,):
         raise ShapeError(f"{name}: the frequencies Wn of a {kind} filter are {size}, got shape {w.shape}")
@@ -232,6 +235,7 @@ def _design(
         raise UnsupportedArgumentError(f"{name}: sections of an analog filter need known numbers; use output='zpk'")
     w, *_ = promoted(name, w, *[x for x in (rp, rs, fs) if isinstance(x, Array)])
     w = w if fs is None else w * (2 / pnp.asarray(fs, w.dtype))
+    w = _sensible(w, math.inf if analog else 1)
     z, p, k = _moved(prototype(name, order, family, rp, rs, w.dtype), w, kind, analog)
     if form == "zpk":
         return z, p, k
@@ -242,12 +246,33 @@ def _number(name: str, what: str, value: Any) -> Any:
     """Return a real number: a float where it is known and not differentiated, else an array; None is None."""
     if value is None:
         return None
-    (x,) = promoted(name, value)
+    x = _held(name, value)
     if x.shape or dtypes.is_complex(x.dtype):
         raise ArgumentError(f"{name}: {what} must be a real number, got {quote(value)}")
-    if on_host(x) is None:
-        return x
-    return float(value)
+    found = known(x)
+    if what == "fs" and found is not None and not 0 < found < math.inf:
+        raise ArgumentError(f"{name}: fs must be a positive number, got {found}")
+    return x if on_host(x) is None else float(value)
+
+
+def _held(name: str, value: Any) -> Any:
+    """Promote numbers to an array; what is known stays known while a function is traced."""
+    with ensure_compile_time_eval():
+        return promoted(name, value)[0]
+
+
+def _frequencies(name: str, value: Any, what: str) -> Any:
+    """Return frequencies as a vector, of known elements if they are known."""
+    with ensure_compile_time_eval():
+        return vector(name, value, f"the frequencies {what}")
+
+
+def _sensible(w: Any, top: float) -> Any:
+    """Return frequencies; all are NaN if they do not increase between 0 and ``top``, so that no result is a number."""
+    good = pnp.all((w > 0) & (w < top))
+    if w.shape[0] > 1:
+        good = good & pnp.all(w[1:] > w[:-1])
+    return pnp.where(good, w, constant(math.nan, w.dtype))
 
 
 def _check_frequencies(name: str, what: str, w: Any, fs: Any) -> None:
@@ -378,16 +403,18 @@ def iirpeak(w0: ArrayLike, Q: ArrayLike, fs: ArrayLike = 2.0) -> tuple[Array, Ar
 
 def _resonance(name: str, w0: Any, Q: Any, fs: Any) -> tuple[Any, Any, Any]:
     """Return the gain of a filter of second order, the cosine of its frequency, and 1."""
-    w0, Q, fs = promoted(name, w0, Q, fs)
+    with ensure_compile_time_eval():
+        w0, Q, fs = promoted(name, w0, Q, fs)
     if w0.shape or Q.shape or fs.shape:
         raise ShapeError(f"{name}: w0, Q and fs must be numbers, got shapes {w0.shape}, {Q.shape} and {fs.shape}")
     if dtypes.is_complex(w0.dtype):
         raise ArgumentError(f"{name}: w0, Q and fs must be real numbers")
-    fraction = 2 * w0 / fs
+    with ensure_compile_time_eval():
+        fraction = 2 * w0 / fs
     value = known(fraction)
     if value is not None and not 0 < value < 1:
         raise ArgumentError(f"{name}: w0 must be between 0 and half of fs, got {float(value)} of half of fs")
-    angle = fraction * constant(math.pi, w0.dtype)
+    angle = _sensible(pnp.reshape(fraction, (1,)), 1)[0] * constant(math.pi, w0.dtype)
     one = pnp.ones_like(angle)
     width = pnp.tan(angle / (2 * Q))
     return one / (one + width), pnp.cos(angle), one
@@ -422,13 +449,13 @@ def firwin(
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(signal.firwin(3, 0.5).round(3))
-    [0.046 0.907 0.046]
+    [0.046 0.908 0.046]
     """
     name = "firwin"
     taps, scaled = positive_int(name, "numtaps", numtaps), flag(name, "scale", scale)
     rate = 2.0 if fs is None else _number(name, "fs", fs)
     wide = _number(name, "width", width)
-    edges = vector(name, cutoff, "the frequencies cutoff")
+    edges = _frequencies(name, cutoff, "cutoff")
     if not isinstance(window, (str, tuple)):
         raise ArgumentError(f"{name}: window must be a name, or a tuple of a name and parameters, got {quote(window)}")
     if not isinstance(pass_zero, str):
@@ -453,7 +480,7 @@ def firwin(
     else:
         values = _kaiser(taps, pnp.asarray(wide, edges.dtype) * scale)
     starts = {"lowpass": True, "bandstop": True, "highpass": False, "bandpass": False}
-    return _by_window(values, edges * scale, starts.get(pass_zero, pass_zero), scaled)  # type: ignore[arg-type]
+    return _by_window(values, _sensible(edges * scale, 1), starts.get(pass_zero, pass_zero), scaled)  # type: ignore[arg-type]
 
 
 def _kaiser(taps: int, width: Any) -> Any:

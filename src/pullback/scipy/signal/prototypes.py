@@ -20,7 +20,6 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.scipy.arguments import known
 from pullback.scipy.signal.arguments import constant, of_scipy
-from pullback.scipy.special import elliptic
 
 NEEDED = {"cheby1": ("rp",), "cheby2": ("rs",), "ellip": ("rp", "rs")}
 """The numbers of decibels that a family of filters needs."""
@@ -29,10 +28,15 @@ NEEDED = {"cheby1": ("rp",), "cheby2": ("rs",), "ellip": ("rp", "rs")}
 def check_decibels(name: str, family: str, rp: Any, rs: Any) -> None:
     """Raise if a number of decibels is missing, or is known and not positive."""
     for what, value in (("rp", rp), ("rs", rs)):
-        found = None if value is None else known(value)
         needed = what in NEEDED.get(family, ())
-        if (value is None and needed) or (found is not None and not (found > 0 if needed else found >= 0)):
+        found = None if value is None else known(value)
+        missing = needed and value is None
+        if missing or (found is not None and not (0 < found < math.inf or (found == 0 and not needed))):
             raise ArgumentError(f"{name}: {what} must be a positive number of decibels, got {found}")
+    if family == "ellip":
+        ripple, attenuation = known(rp), known(rs)
+        if ripple is not None and attenuation is not None and not ripple < attenuation:
+            raise ArgumentError(f"{name}: rp must be less than rs, got {ripple} and {attenuation} decibels")
 
 
 def prototype(name: str, order: int, family: str, rp: Any, rs: Any, dtype: Any) -> tuple[Any, Any, Any]:
@@ -43,7 +47,8 @@ def prototype(name: str, order: int, family: str, rp: Any, rs: Any, dtype: Any) 
     given = {"rp": rp, "rs": rs}
     numbers = [given[what] for what in NEEDED.get(family, ())]
     if any(isinstance(x, Array) for x in numbers):
-        return _FORMULAS[family](order, *[ops.convert_element_type(pnp.asarray(x), dtype) for x in numbers])
+        numbers = [ops.convert_element_type(pnp.asarray(x), dtype) for x in numbers]
+        return _FORMULAS[family](order, *[_or_nan(x, (x > 0) & (x < math.inf)) for x in numbers])
     host = imported("scipy.signal")
     calls = {
         "butter": lambda: host.buttap(order), "cheby1": lambda: host.cheb1ap(order, rp),
@@ -54,6 +59,10 @@ def prototype(name: str, order: int, family: str, rp: Any, rs: Any, dtype: Any) 
     z, p, k = of_scipy(name, calls[family])
     wide = dtypes.to_complex(dtype)
     return constant(np.atleast_1d(z), wide), constant(np.atleast_1d(p), wide), constant(k, dtype)
+
+
+def _or_nan(x: Any, good: Any) -> Any:
+    return pnp.where(good, x, constant(math.nan, x.dtype))
 
 
 def _power_less_1(decibels: Any) -> Any:
@@ -103,23 +112,25 @@ _TERMS = 8
 """So many terms of the series of the nome are right to double precision."""
 
 
-def _modulus_of_degree(order: int, m1: Any, quarter: Any, other: Any) -> Any:
-    """Return the parameter m whose quotient of quarter periods is that of ``m1``, divided by the order.
+def _modulus_of_degree(order: int, quarter: Any, other: Any) -> Any:
+    """Return the parameter m whose quotient of quarter periods is that of another one, divided by the order.
 
-    ``quarter`` and ``other`` are the quarter periods of ``m1``; m is a quotient of theta functions of the nome.
+    ``quarter`` and ``other`` are the quarter periods of the other one; m is a quotient of theta functions of the nome.
     """
-    nome = pnp.exp(other / quarter * constant(-math.pi / order, m1.dtype))
+    nome = pnp.exp(other / quarter * constant(-math.pi / order, quarter.dtype))
     k = np.arange(_TERMS)
-    top = pnp.sum(nome ** constant(k * (k + 1), m1.dtype))
-    bottom = 1 + 2 * pnp.sum(nome ** constant((k + 1) ** 2, m1.dtype))
+    top = pnp.sum(nome ** constant(k * (k + 1), nome.dtype))
+    bottom = 1 + 2 * pnp.sum(nome ** constant((k + 1) ** 2, nome.dtype))
     return 16 * nome * (top / bottom) ** 4
 
 
 def _elliptic(order: int, rp: Any, rs: Any) -> tuple[Any, Any, Any]:
+    elliptic = imported("pullback.scipy.special.elliptic")
     square = _power_less_1(rp)
     m1 = square / _power_less_1(rs)
+    m1 = _or_nan(m1, m1 < 1)
     quarter, other = elliptic.ellipk(m1), elliptic.ellipkm1(m1)
-    m = _modulus_of_degree(order, m1, quarter, other)
+    m = _modulus_of_degree(order, quarter, other)
     period = elliptic.ellipk(m)
     first = order % 2
     s, c, d, _ = elliptic.ellipj(period * constant(np.arange(1 - first, order, 2) / order, m.dtype), m)

@@ -277,6 +277,8 @@ def _pairs(z: Any, p: Any) -> Any:
     The roots of each of SciPy's sections are those of the operands that are nearest.
     """
     z, p = (np.asarray(x, np.complex128) for x in (z, p))
+    if not (np.isfinite(z).all() and np.isfinite(p).all()):
+        return np.broadcast_to(np.arange(len(z), dtype=np.int32), (2, len(z)))
     sections = imported("scipy.signal").zpk2sos(z, p, 1.0, "nearest")
     out = np.zeros((2, len(z)), np.int32)
     for row, (roots, start) in enumerate(((z, 0), (p, 3))):

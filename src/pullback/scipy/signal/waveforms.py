@@ -12,9 +12,9 @@ from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.interrupts import imported
 from pullback.numpy.promotion import known_int, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives.special.others import exprel_p
 from pullback.scipy.arguments import known
 from pullback.scipy.signal.arguments import constant, positive_int, promoted
 
@@ -88,6 +88,7 @@ def _turns(t: Any, f0: Any, t1: Any, f1: Any, method: Any, vertex_zero: bool) ->
     if method == "logarithmic":
         if _are(pnp.less_equal(f0 * f1, 0)):
             raise ArgumentError("chirp: with method='logarithmic' f0 and f1 must have one sign and not be zero")
+        exprel_p = imported("pullback.primitives.special.others").exprel_p
         return f0 * t * exprel_p.bind(pnp.log(f1 / f0) / t1 * t)
     if _are(pnp.equal(f0 * f1, 0)):
         raise ArgumentError("chirp: with method='hyperbolic' f0 and f1 must not be zero")
@@ -140,8 +141,8 @@ def gausspulse(
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
-    >>> print(signal.gausspulse(jnp.array([0.0, 0.25, 0.5]), fc=1.0).round(3))
-    [ 1.    0.   -0.8]
+    >>> print(signal.gausspulse(jnp.array([0.0, 0.5, 1.0]), fc=1.0).round(3))
+    [ 1.    -0.8    0.409]
     """
     cutoff = isinstance(t, str)
     if cutoff and t != "cutoff":
