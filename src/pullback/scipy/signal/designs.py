@@ -474,13 +474,14 @@ def firwin(
     shape = window if wide is None else "boxcar"
     of_scipy(name, lambda: host.firwin(taps, at, window=shape, pass_zero=pass_zero, scale=scaled))
     edges, *_ = promoted(name, edges, *numbers)
-    scale = 2 / pnp.asarray(rate, edges.dtype)
+    per_half = 2 / pnp.asarray(rate, edges.dtype)
     if wide is None:
         values: Any = constant(host.get_window(window, taps, fftbins=False), edges.dtype)
     else:
-        values = _kaiser(taps, pnp.asarray(wide, edges.dtype) * scale)
+        values = _kaiser(taps, pnp.asarray(wide, edges.dtype) * per_half)
     starts = {"lowpass": True, "bandstop": True, "highpass": False, "bandpass": False}
-    return _by_window(values, _sensible(edges * scale, 1), starts.get(pass_zero, pass_zero), scaled)  # type: ignore[arg-type]
+    edges = _sensible(edges * per_half, 1)
+    return _by_window(values, edges, starts.get(pass_zero, pass_zero), scaled)  # type: ignore[arg-type]
 
 
 def _kaiser(taps: int, width: Any) -> Any:
