@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +29,7 @@ from pullback import (
     linear_transpose,
     linearize,
     make_jaxpr,
+    monitoring,
     named_scope,
     random,
     vjp,
@@ -348,11 +348,17 @@ def test_a_new_closure_in_each_call_is_compiled_once() -> None:
     def loss(w: Any) -> Any:
         return lax.scan(lambda c, x: (jnp.tanh(c * w + x), c.sum()), jnp.ones(3), rows)[1].sum()
 
-    grad(loss)(0.5)
-    start = time.perf_counter()
-    for i in range(5):
-        grad(loss)(0.1 * i)
-    assert (time.perf_counter() - start) / 5 < 0.01  # compiling it takes more than 20 ms
+    compiled: list[str] = []
+    listener = lambda event, seconds, **more: compiled.append(event)
+    monitoring.register_event_duration_secs_listener(listener)
+    try:
+        grad(loss)(0.5)
+        first = len(compiled)
+        for i in range(5):
+            grad(loss)(0.1 * i)
+    finally:
+        monitoring.unregister_event_duration_listener(listener)
+    assert len(compiled) == first > 0
 
 
 def test_scopes_and_lines_of_bodies_are_kept() -> None:

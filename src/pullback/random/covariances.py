@@ -246,7 +246,8 @@ def _lkj(name: str, key: Any, n: Any, concentration: Any, shape: Any, dtype: Any
         zeros = shapes.full((*size, k, 1), 0, found)
         columns.append(concatenate([zeros, diagonal, ops.mul(partial, left)], last))
         # One minus the square of 2 b - 1 is 4 b (1 - b), which does not cancel.
-        share = shapes.expand_dims(ops.mul(ops.sqrt(ops.mul(drawn, ops.sub(1, drawn))), 2), (last + 1,))
+        variance = ops.mul(drawn, ops.sub(1, drawn))
+        share = shapes.expand_dims(ops.mul(ops.sqrt(variance), 2), (last + 1,))
         rest = concatenate([slice_in_dim(rest, 0, k + 1, last), ops.mul(left, share)], last)
     zeros = shapes.full((*size, count - 1, 1), 0, found)
     columns.append(concatenate([zeros, slice_in_dim(rest, count - 1, count, last)], last))

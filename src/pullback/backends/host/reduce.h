@@ -20,11 +20,15 @@ enum {
     MOST_PARTS = 512,
     LARGEST_PIECE = PART * MOST_PARTS, /* of a row */
     AT_ONCE = 4,           /* rows whose elements are added to those of a column */
+    UNSEEN = 2,            /* the mark of a chain without NaN; others are odd */
 };
 
 /* Reduce one part. `term(i)` is one of its elements, and `neutral` changes no result. `combined`, of a and b, loses a if
    that is NaN, for some reductions: then `kept`, of a and c, is the right one, and `mark(l, b)` remembers in `odd[l]` that
-   b is NaN, so that the part's result is its first NaN. */
+   b is NaN, so that the part's result is its first NaN.
+
+   Chains begin with `neutral`, and marks with a number that is no byte repeated: compilers make calls or string
+   instructions of loops that copy, or set bytes, which took as long as the sum of a part. */
 #define PART_OF(name, type, flag, term, start, neutral, combined, kept, mark)                            \
     INLINE type name(const type *restrict x, const type *restrict y, npy_intp n) {                          \
         type lanes[LANES], a, b, c;                                                                          \
@@ -36,8 +40,8 @@ enum {
             for (i = 0; i < n; i++) { b = term(i); c = combined; a = kept; }                                           \
             return a;                                                                                       \
         }                                                                                                   \
-        for (int l = 0; l < LANES; l++) { lanes[l] = b = term(l); odd[l] = 0; mark(l, b); }                 \
-        ROLLED for (i = LANES; i + LANES <= n; i += LANES)                                                  \
+        for (int l = 0; l < LANES; l++) { lanes[l] = neutral; odd[l] = UNSEEN; }                            \
+        ROLLED for (i = 0; i + LANES <= n; i += LANES)                                                      \
             for (int l = 0; l < LANES; l++) { a = lanes[l]; b = term(i + l); lanes[l] = combined; mark(l, b); } \
         const int rest = (int)(n - i);                                                                      \
         if (rest) {                                                                                         \
@@ -45,7 +49,7 @@ enum {
         }                                                                                                   \
         ROLLED HALF(16, combined) ROLLED HALF(8, combined) ROLLED HALF(4, combined) HALF(2, combined) HALF(1, combined) \
         flag any = 0;                                                                                       \
-        for (int l = 0; l < LANES; l++) any |= odd[l];                                                      \
+        for (int l = 0; l < LANES; l++) any |= odd[l] & 1;                                                  \
         for (i = 0; any && i < n; i++) { b = term(i); if (b != b) return b; }                               \
         return lanes[0];                                                                                    \
     }

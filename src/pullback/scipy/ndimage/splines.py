@@ -347,7 +347,8 @@ def _moved(p: Any, n: int, mode: str, order: int) -> Any:
         if n == 1:
             return ops.mul(p, 0.0)
         turns = pnp.floor(ops.div(ops.where(ops.lt(p, 0.0), ops.neg(p), p), last))
-        below, above = ops.add(p, ops.mul(last, ops.add(turns, 1.0))), ops.sub(p, ops.mul(last, turns))
+        next_turns = ops.add(turns, 1.0)
+        below, above = ops.add(p, ops.mul(last, next_turns)), ops.sub(p, ops.mul(last, turns))
         return ops.where(ops.lt(p, 0.0), below, ops.where(ops.gt(p, last), above, p))
     if order == 0 and mode == "mirror":
         return ops.abs(p)  # so that halves are rounded as in the image

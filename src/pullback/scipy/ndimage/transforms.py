@@ -458,7 +458,8 @@ def geometric_transform(
 def _turn(angle: Any) -> tuple[Any, Any]:
     """Return the cosine and the sine of an angle in degrees, exact at multiples of 90, with their derivatives."""
     quarters = pnp.round(ops.mul(angle, 1.0 / 90.0))
-    rest = ops.mul(ops.sub(angle, ops.mul(quarters, 90.0)), math.pi / 180.0)
+    turned = ops.mul(quarters, 90.0)
+    rest = ops.mul(ops.sub(angle, turned), math.pi / 180.0)
     c, s = pnp.cos(rest), pnp.sin(rest)
     quadrant = pnp.mod(quarters, 4.0)
     odd = ops.eq(pnp.mod(quadrant, 2.0), 1.0)

@@ -46,7 +46,8 @@ def _scaled_slope(f: Function, rest: Function, sign: int) -> Function:
                 "airye has no derivative by complex numbers: it is not holomorphic; differentiate airy, and scale it"
             )
         root = ops.sqrt(ops.where(ops.gt(x, 0), x, 0))
-        return ops.add(rest(x), ops.mul(ops.mul(root, f(x)), sign))
+        scaled = ops.mul(root, f(x))
+        return ops.add(rest(x), ops.mul(scaled, sign))
 
     return slope
 

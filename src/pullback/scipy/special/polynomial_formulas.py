@@ -161,7 +161,8 @@ def _jacobi_by_x(n: Any, alpha: Any, beta: Any, x: Any, *, orders: tuple[int, ..
     """Return (n + alpha + beta + 1) / 2 times the polynomial of degree n - 1 and parameters larger by 1."""
     lower = _less(n), ops.add(alpha, 1), ops.add(beta, 1), x
     both = ops.add(alpha, beta)
-    factor = ops.mul(ops.add(ops.add(n, both), 1), 0.5)
+    twice = ops.add(ops.add(n, both), 1)
+    factor = ops.mul(twice, 0.5)
     total = ops.mul(factor, jacobi_p.bind(*lower, orders=orders))
     for i in (1, 2):
         if orders[i]:
@@ -222,7 +223,8 @@ def _scipys(name: str) -> Function:
 
 def _jacobi_slope(n: Any, alpha: Any, beta: Any, x: Any) -> Any:
     both = ops.add(alpha, beta)
-    factor = ops.mul(ops.add(ops.add(n, both), 1), 0.5)
+    twice = ops.add(ops.add(n, both), 1)
+    factor = ops.mul(twice, 0.5)
     return ops.mul(factor, any_jacobi(_less(n), ops.add(alpha, 1), ops.add(beta, 1), x))
 
 

@@ -32,7 +32,8 @@ def _inverse(h: Any, a: Any, c: Any) -> Any:
 def _log_density(y: Any, a: Any, c: Any) -> Any:
     logarithm = _log_power(y, c)
     weibull = ops.sub(ops.add(log(c), logarithm), ops.add(log(y), exp(logarithm)))
-    return ops.add(log(a), ops.add(weibull, ops.mul(a - 1, log1mexp_of_exp(logarithm))))
+    powers = ops.mul(a - 1, log1mexp_of_exp(logarithm))
+    return ops.add(log(a), ops.add(weibull, powers))
 
 
 DISTRIBUTION = Continuous(

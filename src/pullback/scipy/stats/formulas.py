@@ -171,7 +171,8 @@ def by_beta(shapes: Formula, odds: Formula, log_scale: Formula, inverse: Formula
     def log_density(y: Any, *p: Any) -> Any:
         a, b = shapes(*p)
         ratio = odds(y, *p)
-        powers = ops.sub(ops.mul(a - 1, log(ratio)), ops.mul(ops.add(a, b), log1p(ratio)))
+        both = ops.add(a, b)
+        powers = ops.sub(ops.mul(a - 1, log(ratio)), ops.mul(both, log1p(ratio)))
         return ops.add(ops.sub(powers, betaln_p.bind(a, b)), log_scale(*p))
 
     def smaller(y: Any, *p: Any) -> tuple[Any, ...]:

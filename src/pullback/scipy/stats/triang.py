@@ -31,8 +31,9 @@ def _tails(y: Any, c: Any) -> tuple[Any, Any]:
     rising, low, high, left, right = _sides(y, c)
     up, down = where(rising, ops.sub(c, y), 0), where(rising, 0, ops.sub(y, c))
     first, second = ops.div(low * low, left), ops.div(high * high, right)
-    rest = ops.sub(1, c) + ops.div(ops.mul(up, ops.add(c, low)), left)
-    return where(rising, first, c + ops.div(ops.mul(down, ops.add(high, right)), right)), where(rising, rest, second)
+    sums_up, sums_down = ops.add(c, low), ops.add(high, right)
+    rest = ops.sub(1, c) + ops.div(ops.mul(up, sums_up), left)
+    return where(rising, first, c + ops.div(ops.mul(down, sums_down), right)), where(rising, rest, second)
 
 
 def _cdf(y: Any, c: Any) -> Any:
