@@ -39,7 +39,7 @@ def with_points(*shape: int) -> Callable[[], Sequence[Any]]:
 
 
 def of_image(
-    name: str, signature: str, call: Callable[[Any, Any], Any], make: Callable[..., Any] = image, **more: Any
+    name: str, signature: str, call: Callable[..., Any], make: Callable[..., Any] = image, **more: Any
 ) -> Row:
     """Return a row of a function of a module, an image, and more arrays."""
     return Row(
