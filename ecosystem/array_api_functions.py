@@ -48,7 +48,8 @@ function are of plain Pullback; "served" in their last column marks what then ru
 
 Most reasons are the libraries': a function that passes its arrays to compiled code, as `numpy.asarray` does, has
 no traced values to pass; one that chooses a branch by a value cannot be traced; one that writes into arrays needs the
-name above.
+name above. `signal.oaconvolve` returns other values on all immutable arrays: it adds to a slice of its result by `+=`,
+which changes nothing but the slice.
 """
 
 
