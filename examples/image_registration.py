@@ -27,7 +27,7 @@ SIZE = 64
 TRUTH = np.array([0.21, 1.07, 3.4, -2.6])
 """The angle in radians, the scale, and the shift in elements."""
 NOISE = 0.01
-WIDTHS = (4.0, 2.0, 1.0)
+WIDTHS = (4.0, 1.0)
 
 
 def scene() -> Array:

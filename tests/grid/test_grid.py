@@ -241,10 +241,16 @@ OF_PEAKS = """
     argrelextrema argrelmax argrelmin find_peaks peak_prominences peak_widths
 """
 OF_FILTERS = """
-    decimate filtfilt lfiltic resample resample_poly sosfilt_zi sosfiltfilt upfirdn
+    bessel butter cheby1 cheby2 decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos freqz_zpk iirfilter
+    iirnotch iirpeak lfiltic resample resample_poly sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos tf2zpk upfirdn
+    zpk2sos zpk2tf
 """
-OF_WAVES = {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS}".split()}
-IN_OWN_TESTS = OF_INTERPOLATION | OF_IMAGES | OF_WAVES
+OF_WAVES = """
+    chirp coherence correlation_lags czt gausspulse hilbert periodogram sawtooth spectrogram square sweep_poly
+    unit_impulse zoom_fft
+"""
+OF_SCIPY_SIGNAL = {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS} {OF_WAVES}".split()}
+IN_OWN_TESTS = OF_INTERPOLATION | OF_IMAGES | OF_SCIPY_SIGNAL
 """Functions whose laws are in ``tests/scipy``: their options have tables there, or results are positions."""
 
 

@@ -1613,4 +1613,44 @@ MUTANTS = (
         "max_length=like.max_length)",
         ["tests/ragged/test_ragged.py::test_vmap_over_rows_gets_each_row_as_it_is"],
     ),
+    # Cotangents of what an image repeats at its borders are lost.
+    Mutant(
+        "margins of images are dropped when a filter is transposed",
+        "scipy/ndimage/correlations.py",
+        "core = core.at[index].add(slicing.slice_in_dim(x, start, stop, axis))",
+        "core = core.at[index].add(0.0)",
+        ["tests/scipy/ndimage/test_filters.py::test_transposed_correlations"],
+    ),
+    # Compiled sums of large integers are rounded.
+    Mutant(
+        "integers of images are summed in single precision",
+        "scipy/ndimage/arguments.py",
+        "return np.dtype(np.complex128 if dtypes.is_complex(wide) else np.float64)",
+        "return dtypes.default_float()",
+        ["tests/scipy/ndimage/test_filters.py::test_large_integers_are_exact_without_64_bits"],
+    ),
+    # Windows of an even size read one element too far on one side.
+    Mutant(
+        "the margins of windows are exchanged",
+        "scipy/ndimage/windows.py",
+        "return size // 2 + origin, size - size // 2 - 1 - origin",
+        "return size - size // 2 - 1 - origin, size // 2 + origin",
+        ["tests/scipy/ndimage/test_filters.py::test_linear_filters_of_all_modes"],
+    ),
+    # Derivatives of Gaussians have the other sign.
+    Mutant(
+        "weights of Gaussians are not reversed",
+        "scipy/ndimage/smoothing.py",
+        "return weights[::-1]",
+        "return weights",
+        ["tests/scipy/ndimage/test_filters.py::test_linear_filters_of_all_modes"],
+    ),
+    # Convolutions of windows of an even size are off by one.
+    Mutant(
+        "reversed windows have the origin of others",
+        "scipy/ndimage/correlations.py",
+        "return -origin if size % 2 else -origin - 1",
+        "return -origin",
+        ["tests/scipy/ndimage/test_filters.py::test_linear_filters_of_all_modes"],
+    ),
 )

@@ -156,6 +156,18 @@ def test_differentiable_linear_program(tmp_path: Path) -> None:
     assert "3 of 3 checks agree" in run("differentiable_linear_program.py", str(tmp_path / "prices.png"))
 
 
+@pytest.mark.slow
+def test_image_registration(tmp_path: Path) -> None:
+    assert "sampled with -2.6" in run("image_registration.py", str(tmp_path / "registered.png"))
+    assert (tmp_path / "registered.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_tomography(tmp_path: Path) -> None:
+    assert "the gradient at the solution is" in run("tomography.py", str(tmp_path / "tomography.png"))
+    assert (tmp_path / "tomography.png").stat().st_size > 1000
+
+
 def test_no_example_writes_to_a_name_in_a_folder_that_others_share() -> None:
     """Another user may have put a link there."""
     pages = [*EXAMPLES.glob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]

@@ -15,7 +15,7 @@ import pytest
 import scipy.ndimage as oracle
 
 import pullback.numpy as jnp
-from pullback import grad, jit, vmap
+from pullback import enable_x64, grad, jit, vmap
 from pullback.errors import ArgumentError, ConcretizationTypeError, ShapeError, UnsupportedArgumentError
 from pullback.scipy import ndimage
 from pullback.test_util import check_grads
@@ -166,3 +166,38 @@ def test_refusals(case: tuple[Callable[[], Any], type[Exception], str]) -> None:
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_large_integers_without_64_bits() -> None:
+    """Programs compute coordinates and values in doubles, as SciPy does."""
+    x = np.random.default_rng(1).integers(0, 2**32, (9, 11), dtype=np.uint32)
+    a = np.array([[0.9, 0.2], [-0.3, 1.1]], np.float32)
+    b = np.array([0.37, 0.81], np.float32)
+    transforms: list[Callable[..., Any]] = [
+        lambda m, x, a, b: m.affine_transform(x, a, b),
+        lambda m, x, a, b: m.affine_transform(x, a[0], b, mode="nearest"),
+        lambda m, x, a, b: m.shift(x, b, order=1, mode="mirror"),
+        lambda m, x, a, b: m.rotate(x, b[0] * 64, reshape=False),
+        lambda m, x, a, b: m.zoom(x, 1.7),
+    ]
+    with enable_x64(False):
+        compiled = jit(lambda *given: [f(ndimage, *given) for f in transforms])(x, a, b)
+        batched = vmap(lambda *given: [f(ndimage, *given) for f in transforms])(x[None], a[None], b[None])
+    for f, first, second in zip(transforms, compiled, batched, strict=True):
+        expected = f(oracle, x, a.astype(float), b.astype(float))
+        assert first.dtype == second.dtype == np.uint32
+        np.testing.assert_array_equal(first, expected)
+        np.testing.assert_array_equal(second[0], expected)
+
+
+def test_derivatives_of_transformed_integers_without_64_bits() -> None:
+    x = np.random.default_rng(1).integers(0, 9, (6, 7), dtype=np.int32)
+    weights = np.random.default_rng(2).normal(size=x.shape)
+    loss = lambda v, s: (ndimage.shift(v, s, output=float, mode="mirror") * weights).sum()
+    s = np.array([0.3, -0.6])
+    with enable_x64(False):
+        found = [jit(grad(lambda t: loss(jnp.asarray(x), t)))(s), grad(lambda t: loss(jnp.asarray(x), t))(s)]
+    expected = grad(lambda t: loss(jnp.asarray(x, float), t))(s)
+    for slope in found:
+        assert slope.dtype == np.float32
+        np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-5)

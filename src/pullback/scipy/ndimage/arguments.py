@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import Axes
 from pullback.core.arguments import is_listed
 from pullback.core.array import Array, as_array, host_value, is_on_host
+from pullback.core.config import config, override
 from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -75,20 +77,55 @@ def result_dtype(name: str, output: Any, dtype: Any) -> Any:
 
 
 def computed_in(*given: Any) -> Any:
-    """Return the dtype in which to compute with numbers of some dtypes: at least single precision."""
+    """Return the dtype in which to compute with numbers of some dtypes, the image's first.
+
+    It has at least single precision. Of integers it is double, whether or not 64 bits are on, because SciPy truncates
+    or rounds sums of doubles, and because a sum of 32-bit integers is exact in no smaller float.
+    """
     wide = dtypes.result_type(*given)
-    if not dtypes.is_inexact(wide):
-        return dtypes.default_float()
+    if not dtypes.is_inexact(given[0]):
+        return np.dtype(np.complex128 if dtypes.is_complex(wide) else np.float64)
     return wide if wide.char in "fdFD" else np.dtype(np.float32)
 
 
+def doubles_for(dtype: Any) -> AbstractContextManager[None]:
+    """Return the block in which to compute with an image of ``dtype``: 64 bits are on for integers and for doubles."""
+    if config.enable_x64 or (dtypes.is_inexact(dtype) and dtype.char not in "dD"):
+        return nullcontext()
+    return override("enable_x64", True)
+
+
+def measured_in(dtype: Any) -> Any:
+    """Return the dtype of a measurement, or of coefficients, of an image: floats for integers."""
+    return computed_in(dtype) if dtypes.is_inexact(dtype) else dtypes.default_float()
+
+
 def finished(x: Any, dtype: Any) -> Any:
-    """Convert a result to its dtype; floats are truncated to integers."""
+    """Convert a result to its dtype; floats are truncated to integers as SciPy does it on x86."""
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
         x = ops.real(x)
     if dtypes.is_bool(dtype) and not dtypes.is_bool(x.dtype):
         return ops.ne_p.bind(x, 0)
+    if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype):
+        return _truncated(x, dtype)
     return ops.convert_element_type(x, dtype)
+
+
+def _truncated(x: Any, dtype: Any) -> Any:
+    """Convert floats to integers as C's casts do on x86, also where C defines no result.
+
+    They are truncated to 32 bits, those for ``uint32`` and for dtypes of 64 bits to 64 bits, and then taken modulo the
+    range of ``dtype``. Numbers beyond these bits, and NaN, become the least integer of so many bits.
+    """
+    with doubles_for(np.dtype(np.float64)):
+        bits = 64 if dtype.itemsize == 8 or dtype == np.uint32 else 32
+        limit = 2.0 ** (bits - 1)
+        fits = ops.and_p.bind(ops.gt(x, -limit - 1.0), ops.lt(x, limit))
+        inside = ops.convert_element_type(ops.where(fits, x, -limit), np.dtype(f"int{bits}"))
+        out = ops.convert_element_type(inside, dtype)
+        if dtype != np.uint64:
+            return out
+        return ops.where(ops.ge_p.bind(x, limit), ops.convert_element_type(x, dtype), out)
 
 
 def number(name: str, what: str, value: Any) -> Any:

@@ -24,6 +24,7 @@ from pullback.scipy.ndimage.arguments import (
     PADDING,
     by_scipy,
     computed_in,
+    doubles_for,
     finished,
     image,
     inserted,
@@ -35,6 +36,7 @@ from pullback.scipy.ndimage.arguments import (
     result_dtype,
     window_axes,
 )
+from pullback.scipy.ndimage.docs import of_image
 from pullback.scipy.ndimage.windows import extended_all, margins, sum_of_products
 from pullback.transforms.custom.custom_linear import is_traced_ahead, linear_call
 
@@ -43,10 +45,11 @@ __all__ = ["convolve", "convolve1d", "correlate", "correlate1d"]
 
 def _filtered(x: Any, weights: Any, dtype: Any, modes: Sequence[str], cval: Any, origins: Sequence[int]) -> Any:
     """Return the sums of products of all windows of an image with weights, by own operations."""
-    wide = computed_in(x.dtype, dtypes.to_inexact(weights.dtype) if dtypes.is_complex(weights.dtype) else x.dtype)
-    wide = wide if isinstance(cval, (int, float)) else dtypes.result_type(wide, cval)
-    padded = extended_all(ops.convert_element_type(x, wide), weights.shape, origins, modes, cval)
-    return finished(sum_of_products(padded, weights, x.shape), dtype)
+    with doubles_for(x.dtype):
+        wide = computed_in(x.dtype, weights.dtype) if dtypes.is_complex(weights.dtype) else computed_in(x.dtype)
+        wide = wide if isinstance(cval, (int, float)) else dtypes.result_type(wide, cval)
+        padded = extended_all(ops.convert_element_type(x, wide), weights.shape, origins, modes, cval)
+        return finished(sum_of_products(padded, weights, x.shape), dtype)
 
 
 def _folded(x: Any, axis: int, n: int, widths: tuple[int, int], mode: str) -> Any:
@@ -192,6 +195,7 @@ def _reversed_origins(name: str, origin: Any, sizes: Sequence[int]) -> list[int]
     return origins_of(name, [_turned(o, n) for o, n in zip(given, sizes, strict=True)], sizes)
 
 
+@of_image("numbers")
 def correlate1d(
     input: ArrayLike, weights: ArrayLike, axis: int = -1, output: DTypeLike | None = None, mode: str = "reflect",
     cval: ArrayLike = 0.0, origin: int = 0,
@@ -199,17 +203,13 @@ def correlate1d(
     """The correlation of an image with weights along an axis.
 
     Args:
-      input: the image, of any number of axes; numbers.
       weights: a vector of m numbers. Element i of the result is the sum of ``weights[k] * input[i + k - m // 2]``, with
         the conjugate of complex weights.
       axis: the axis.
-      output: the dtype of the result, by default that of ``input``.
       mode: how the image extends beyond its borders: ``"reflect"`` (``d c b a | a b c d | d c b a``), ``"mirror"``
         (``d c b | a b c d | c b a``), ``"nearest"`` (``a a a | a b c d | d d d``), ``"wrap"``
         (``b c d | a b c d | a b c``) or ``"constant"``; also ``"grid-mirror"``, ``"grid-wrap"`` and
         ``"grid-constant"``.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      origin: how many elements the window moves to the left.
 
     Returns:
       An array of the shape of ``input``. Sums are truncated where the result is of integers.
@@ -226,6 +226,7 @@ def correlate1d(
     return _one_axis("correlate1d", input, weights, axis, output, mode, cval, origin)
 
 
+@of_image("numbers")
 def convolve1d(
     input: ArrayLike, weights: ArrayLike, axis: int = -1, output: DTypeLike | None = None, mode: str = "reflect",
     cval: ArrayLike = 0.0, origin: int = 0,
@@ -233,11 +234,8 @@ def convolve1d(
     """The convolution of an image with weights along an axis.
 
     Args:
-      input: the image, of any number of axes; numbers.
       weights: a vector of numbers, which is reversed.
       axis: the axis.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
       origin: how many elements the window moves to the right.
 
     Returns:

@@ -15,6 +15,7 @@ from pullback.numpy.promotion import axis_index
 from pullback.primitives import elementwise as ops
 from pullback.scipy.ndimage.arguments import (
     axes_of,
+    computed_in,
     finished,
     modes_of,
     number,
@@ -23,6 +24,7 @@ from pullback.scipy.ndimage.arguments import (
     result_dtype,
 )
 from pullback.scipy.ndimage.correlations import line_filter
+from pullback.scipy.ndimage.docs import of_image
 from pullback.scipy.ndimage.smoothing import gaussian_filter
 from pullback.scipy.spatial.powers import root
 
@@ -45,6 +47,7 @@ def _edges(name: str, input: Any, axis: Any, output: Any, mode: Any, cval: Any, 
     return as_array(x)
 
 
+@of_image("numbers")
 def sobel(
     input: ArrayLike, axis: int = -1, output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -52,11 +55,7 @@ def sobel(
     """Sobel's filter of an image: differences along an axis, smoothed along the others by weights 1, 2, 1.
 
     Args:
-      input: the image, of any number of axes; numbers.
       axis: the axis of the differences.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
 
     Returns:
       An array of the shape of ``input``.
@@ -74,6 +73,7 @@ def sobel(
     return _edges("sobel", input, axis, output, mode, cval, (1.0, 2.0, 1.0))
 
 
+@of_image("numbers")
 def prewitt(
     input: ArrayLike, axis: int = -1, output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0,
@@ -81,11 +81,7 @@ def prewitt(
     """Prewitt's filter of an image: differences along an axis, summed over three elements along the others.
 
     Args:
-      input: the image, of any number of axes; numbers.
       axis: the axis of the differences.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
 
     Returns:
       An array of the shape of ``input``.
@@ -126,6 +122,7 @@ def _over_axes(
     return total, finished(x, dtype)
 
 
+@of_image("numbers")
 def generic_laplace(
     input: ArrayLike, derivative2: Derivative, output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0, extra_arguments: Sequence[Any] = (), extra_keywords: Mapping[str, Any] | None = None, *,
@@ -134,14 +131,9 @@ def generic_laplace(
     """The sum of second derivatives of an image along its axes, by a function for them.
 
     Args:
-      input: the image, of any number of axes; numbers.
       derivative2: ``derivative2(input, axis, output, mode, cval, *extra_arguments, **extra_keywords)``, the second
         derivative along an axis.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
       extra_arguments, extra_keywords: more arguments of the function.
-      axes: the axes, all by default.
 
     Returns:
       An array of the shape of ``input``.
@@ -168,18 +160,12 @@ def _second(x: Any, axis: int, output: Any, mode: str, cval: Any) -> Any:
     return line_filter(x, np.array([1.0, -2.0, 1.0]), axis, output, mode, number("laplace", "cval", cval))
 
 
+@of_image("numbers")
 def laplace(
     input: ArrayLike, output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect", cval: ArrayLike = 0.0,
     *, axes: Axes = None,
 ) -> Array:  # fmt: skip
     """The Laplacian of an image: the sum of its second differences along its axes.
-
-    Args:
-      input: the image, of any number of axes; numbers.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      axes: the axes, all by default.
 
     Returns:
       An array of the shape of ``input``.
@@ -200,6 +186,13 @@ def laplace(
     return as_array(x if total is None else total)
 
 
+def _root(squares: Any) -> Any:
+    """Return square roots; those of integers as floats."""
+    dtype = squares.dtype
+    return root(squares if dtypes.is_inexact(dtype) else ops.convert_element_type(squares, computed_in(dtype)))
+
+
+@of_image("numbers")
 def generic_gradient_magnitude(
     input: ArrayLike, derivative: Derivative, output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect",
     cval: ArrayLike = 0.0, extra_arguments: Sequence[Any] = (), extra_keywords: Mapping[str, Any] | None = None, *,
@@ -210,14 +203,9 @@ def generic_gradient_magnitude(
     Where the gradient is zero, the derivative of its length is taken to be zero.
 
     Args:
-      input: the image, of any number of axes; numbers.
       derivative: ``derivative(input, axis, output, mode, cval, *extra_arguments, **extra_keywords)``, the derivative
         along an axis.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
       extra_arguments, extra_keywords: more arguments of the function.
-      axes: the axes, all by default.
 
     Returns:
       An array of the shape of ``input``.
@@ -236,10 +224,10 @@ def generic_gradient_magnitude(
     total, x = _over_axes("generic_gradient_magnitude", input, derivative, output, mode, cval, extra, axes, ops.square)
     if total is None:
         return as_array(x)
-    wide = total if dtypes.is_inexact(total.dtype) else ops.convert_element_type(total, dtypes.default_float())
-    return as_array(finished(root(wide), x.dtype))
+    return as_array(finished(_root(total), x.dtype))
 
 
+@of_image("numbers")
 def gaussian_laplace(
     input: ArrayLike, sigma: ArrayLike | Sequence[ArrayLike], output: DTypeLike | None = None,
     mode: str | Sequence[str] = "reflect", cval: ArrayLike = 0.0, *, axes: Axes = None, **kwargs: Any,
@@ -247,12 +235,7 @@ def gaussian_laplace(
     """The Laplacian of an image smoothed by a Gaussian.
 
     Args:
-      input: the image, of any number of axes; numbers.
       sigma: the standard deviation, in elements; one, or one for each of the axes. It may be differentiated.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      axes: the axes, all by default.
       kwargs: more arguments of :func:`gaussian_filter`: ``truncate`` and ``radius``.
 
     Returns:
@@ -270,6 +253,7 @@ def gaussian_laplace(
     return _gaussian_terms("gaussian_laplace", input, sigma, output, mode, cval, axes, kwargs, 2, lambda term: term)
 
 
+@of_image("numbers")
 def gaussian_gradient_magnitude(
     input: ArrayLike, sigma: ArrayLike | Sequence[ArrayLike], output: DTypeLike | None = None,
     mode: str | Sequence[str] = "reflect", cval: ArrayLike = 0.0, *, axes: Axes = None, **kwargs: Any,
@@ -279,12 +263,7 @@ def gaussian_gradient_magnitude(
     Where the gradient is zero, the derivative of its length is taken to be zero.
 
     Args:
-      input: the image, of any number of axes; numbers.
       sigma: the standard deviation, in elements; one, or one for each of the axes. It may be differentiated.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      axes: the axes, all by default.
       kwargs: more arguments of :func:`gaussian_filter`: ``truncate`` and ``radius``.
 
     Returns:
@@ -325,5 +304,4 @@ def _gaussian_terms(
         return as_array(finished(x, dtype))
     if order == 2:
         return as_array(total)
-    wide = total if dtypes.is_inexact(total.dtype) else ops.convert_element_type(total, dtypes.default_float())
-    return as_array(finished(root(wide), dtype))
+    return as_array(finished(_root(total), dtype))

@@ -18,6 +18,7 @@ from pullback.primitives.reductions import reduce_max, reduce_min
 from pullback.scipy.ndimage.arguments import (
     by_scipy,
     computed_in,
+    doubles_for,
     finished,
     image,
     inserted,
@@ -31,6 +32,7 @@ from pullback.scipy.ndimage.arguments import (
     result_dtype,
     window_axes,
 )
+from pullback.scipy.ndimage.docs import of_image
 from pullback.scipy.ndimage.ranks import Window, extreme, extremes, has_nan
 from pullback.scipy.ndimage.windows import extended_all, piece
 
@@ -53,12 +55,13 @@ def _raised(
       mode, cval, origins: as for the filters.
       kind: "minimum" or "maximum".
     """
-    wide = computed_in(x.dtype, structure.dtype)
-    padded = extended_all(ops.convert_element_type(x, wide), mask.shape, origins, [mode] * len(x.shape), cval)
-    structure = ops.convert_element_type(structure, wide)
-    terms = [ops.add(piece(padded, i, x.shape), structure[i]) for i in np.ndindex(mask.shape) if mask[i]]
     reduce = reduce_max if kind == "maximum" else reduce_min
-    return finished(reduce(pnp.stack(terms), (0,)), dtype)
+    with doubles_for(x.dtype):
+        wide = computed_in(x.dtype, structure.dtype)
+        padded = extended_all(ops.convert_element_type(x, wide), mask.shape, origins, [mode] * len(x.shape), cval)
+        structure = ops.convert_element_type(structure, wide)
+        terms = [ops.add(piece(padded, i, x.shape), structure[i]) for i in np.ndindex(mask.shape) if mask[i]]
+        return finished(reduce(pnp.stack(terms), (0,)), dtype)
 
 
 class _Element:
@@ -166,6 +169,7 @@ def _difference(x: Any, y: Any, dtype: Any) -> Any:
 
 
 # long: half of it is its documentation
+@of_image("real numbers or Booleans")
 def grey_erosion(
     input: ArrayLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | None = None,
     structure: ArrayLike | None = None, output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect",
@@ -174,15 +178,8 @@ def grey_erosion(
     """The erosion of an image: the smallest elements of windows, from which a structure may be subtracted.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
-      size: the number of elements of a window along an axis; one, or one for each of the axes.
-      footprint: instead of ``size``, the elements of a window: an array of as many axes, true where it has one.
       structure: numbers to subtract from the elements of a window before they are compared; they may be differentiated.
-      output: the dtype of the result, by default that of ``input``.
       mode: as for :func:`correlate1d`; one, or with ``size`` one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      origin: how many elements the window moves to the left; one number, or one for each of the axes.
-      axes: the axes of the window, all by default.
 
     Returns:
       An array of the shape of ``input``. Equal elements share the derivative.
@@ -200,6 +197,7 @@ def grey_erosion(
     return as_array(results[-1])
 
 
+@of_image("real numbers or Booleans")
 def grey_dilation(
     input: ArrayLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | None = None,
     structure: ArrayLike | None = None, output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect",
@@ -208,13 +206,10 @@ def grey_dilation(
     """The dilation of an image: the largest elements of reversed windows, to which a structure may be added.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
       size, footprint: as for :func:`grey_erosion`.
       structure: numbers to add to the elements of a window before they are compared; they may be differentiated.
-      output: the dtype of the result, by default that of ``input``.
       mode, cval: as for :func:`grey_erosion`.
       origin: how many elements the window moves to the right; one number, or one for each of the axes.
-      axes: the axes of the window, all by default.
 
     Returns:
       An array of the shape of ``input``. Equal elements share the derivative.

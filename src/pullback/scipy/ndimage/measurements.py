@@ -18,7 +18,7 @@ from pullback.numpy.promotion import known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import stop_gradient
-from pullback.scipy.ndimage.arguments import computed_in, concrete, mask_of, numeric_image, real_image, result_dtype
+from pullback.scipy.ndimage.arguments import concrete, mask_of, measured_in, numeric_image, real_image, result_dtype
 from pullback.scipy.ndimage.ranks import has_nan
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.programs.callbacks import pure_callback
@@ -238,7 +238,7 @@ def _largest(dtype: Any) -> Any:
 
 def _measured(groups: _Groups, function: str, own: Callable[[_Groups, Any], Any]) -> Array:
     """Return a measurement that is a float, or complex for complex images."""
-    dtype = computed_in(groups.x.dtype)
+    dtype = measured_in(groups.x.dtype)
     if not dtypes.is_complex(dtype):
         found = groups.by_scipy(function)
         if found is not None:
@@ -499,7 +499,7 @@ def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None, index: Arr
     name = "center_of_mass"
     groups = _Groups(name, input, labels, index, real=True)
     groups.find()
-    dtype = computed_in(groups.x.dtype)
+    dtype = measured_in(groups.x.dtype)
     x = ops.convert_element_type(groups.x, dtype)
     mass = groups.total(x)
     columns = []

@@ -33,6 +33,7 @@ from pullback.scipy.ndimage.arguments import (
     size_of,
     window_axes,
 )
+from pullback.scipy.ndimage.docs import of_image
 from pullback.scipy.ndimage.windows import extended, extended_all, margins, piece, stacked
 
 __all__ = [
@@ -153,6 +154,7 @@ def _one_axis(name: str, input: Any, size: Any, axis: Any, output: Any, mode: An
     return as_array(extreme(x, length, where, dtype, mode_of(name, mode), number(name, "cval", cval), offset, kind))
 
 
+@of_image("real numbers or Booleans")
 def minimum_filter1d(
     input: ArrayLike, size: int, axis: int = -1, output: DTypeLike | None = None, mode: str = "reflect",
     cval: ArrayLike = 0.0, origin: int = 0,
@@ -160,12 +162,7 @@ def minimum_filter1d(
     """The smallest elements of windows along an axis of an image.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
-      size: the number of elements of a window.
       axis: the axis.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
-      origin: how many elements the window moves to the left.
 
     Returns:
       An array of the shape of ``input``; NaN where a window has NaN. Equal elements share the derivative.
@@ -182,6 +179,7 @@ def minimum_filter1d(
     return _one_axis("minimum_filter1d", input, size, axis, output, mode, cval, origin)
 
 
+@of_image("real numbers or Booleans")
 def maximum_filter1d(
     input: ArrayLike, size: int, axis: int = -1, output: DTypeLike | None = None, mode: str = "reflect",
     cval: ArrayLike = 0.0, origin: int = 0,
@@ -189,12 +187,7 @@ def maximum_filter1d(
     """The largest elements of windows along an axis of an image.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
-      size: the number of elements of a window.
       axis: the axis.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
-      origin: how many elements the window moves to the left.
 
     Returns:
       An array of the shape of ``input``; NaN where a window has NaN. Equal elements share the derivative.
@@ -210,6 +203,7 @@ def maximum_filter1d(
     return _one_axis("maximum_filter1d", input, size, axis, output, mode, cval, origin)
 
 
+@of_image("real numbers or Booleans")
 def minimum_filter(
     input: ArrayLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | None = None,
     output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect", cval: ArrayLike = 0.0,
@@ -218,14 +212,7 @@ def minimum_filter(
     """The smallest elements of windows of an image.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
-      size: the number of elements of a window along an axis; one, or one for each of the axes.
-      footprint: instead of ``size``, the elements of a window: an array of as many axes, true where it has one.
-      output: the dtype of the result, by default that of ``input``.
       mode: as for :func:`correlate1d`; one, or with ``size`` one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      origin: how many elements the window moves to the left; one number, or one for each of the axes.
-      axes: the axes of the window, all by default.
 
     Returns:
       An array of the shape of ``input``; NaN where a window has NaN. Equal elements share the derivative.
@@ -245,6 +232,7 @@ def minimum_filter(
     return _extremes("minimum_filter", input, size, footprint, output, mode, cval, origin, axes)
 
 
+@of_image("real numbers or Booleans")
 def maximum_filter(
     input: ArrayLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | None = None,
     output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect", cval: ArrayLike = 0.0,
@@ -253,14 +241,7 @@ def maximum_filter(
     """The largest elements of windows of an image.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
-      size: the number of elements of a window along an axis; one, or one for each of the axes.
-      footprint: instead of ``size``, the elements of a window: an array of as many axes, true where it has one.
-      output: the dtype of the result, by default that of ``input``.
       mode: as for :func:`correlate1d`; one, or with ``size`` one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      origin: how many elements the window moves to the left; one number, or one for each of the axes.
-      axes: the axes of the window, all by default.
 
     Returns:
       An array of the shape of ``input``; NaN where a window has NaN. Equal elements share the derivative.
@@ -330,21 +311,13 @@ def _ranked(
     return as_array(finished(values, dtype))
 
 
+@of_image("real numbers or Booleans")
 def median_filter(
     input: ArrayLike, size: int | Sequence[int] | None = None, footprint: ArrayLike | None = None,
     output: DTypeLike | None = None, mode: str = "reflect", cval: ArrayLike = 0.0,
     origin: int | Sequence[int] = 0, *, axes: Axes = None,
 ) -> Array:  # fmt: skip
     """The medians of windows of an image; the upper one of the two in the middle for an even number of elements.
-
-    Args:
-      input: the image, of any number of axes; real numbers or Booleans.
-      size: the number of elements of a window along an axis; one, or one for each of the axes.
-      footprint: instead of ``size``, the elements of a window: an array of as many axes, true where it has one.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
-      origin: how many elements the window moves to the left; one number, or one for each of the axes.
-      axes: the axes of the window, all by default.
 
     Returns:
       An array of the shape of ``input``; NaN where a window has NaN. The derivative is that of the element.
@@ -360,6 +333,7 @@ def median_filter(
     return _ranked("median_filter", input, None, size, footprint, output, mode, cval, origin, axes)
 
 
+@of_image("real numbers or Booleans")
 def rank_filter(
     input: ArrayLike, rank: int, size: int | Sequence[int] | None = None, footprint: ArrayLike | None = None,
     output: DTypeLike | None = None, mode: str = "reflect", cval: ArrayLike = 0.0,
@@ -368,14 +342,7 @@ def rank_filter(
     """The elements of some rank in windows of an image.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
       rank: how many elements are before the one in the order of sizes; negative ranks count from the largest, -1.
-      size: the number of elements of a window along an axis; one, or one for each of the axes.
-      footprint: instead of ``size``, the elements of a window: an array of as many axes, true where it has one.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
-      origin: how many elements the window moves to the left; one number, or one for each of the axes.
-      axes: the axes of the window, all by default.
 
     Returns:
       An array of the shape of ``input``; NaN where a window has NaN. The derivative is that of the element.
@@ -392,6 +359,7 @@ def rank_filter(
     return _ranked("rank_filter", input, rank, size, footprint, output, mode, cval, origin, axes)
 
 
+@of_image("real numbers or Booleans")
 def percentile_filter(
     input: ArrayLike, percentile: float, size: int | Sequence[int] | None = None, footprint: ArrayLike | None = None,
     output: DTypeLike | None = None, mode: str = "reflect", cval: ArrayLike = 0.0,
@@ -400,14 +368,7 @@ def percentile_filter(
     """The percentiles of windows of an image, without interpolation between elements.
 
     Args:
-      input: the image, of any number of axes; real numbers or Booleans.
       percentile: from 0 for the smallest element to 100 for the largest; -20 is 80.
-      size: the number of elements of a window along an axis; one, or one for each of the axes.
-      footprint: instead of ``size``, the elements of a window: an array of as many axes, true where it has one.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
-      origin: how many elements the window moves to the left; one number, or one for each of the axes.
-      axes: the axes of the window, all by default.
 
     Returns:
       An array of the shape of ``input``; NaN where a window has NaN. The derivative is that of the element.

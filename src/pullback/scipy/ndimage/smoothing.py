@@ -32,6 +32,7 @@ from pullback.scipy.ndimage.arguments import (
     size_of,
 )
 from pullback.scipy.ndimage.correlations import line_filter
+from pullback.scipy.ndimage.docs import of_image
 
 __all__ = ["gaussian_filter", "gaussian_filter1d", "uniform_filter", "uniform_filter1d"]
 
@@ -48,6 +49,7 @@ def _mean(x: Any, size: int, axis: int, dtype: Any, mode: str, cval: Any, origin
     return finished(ops.div(total, float(size)), dtype)
 
 
+@of_image("numbers")
 def uniform_filter1d(
     input: ArrayLike, size: int, axis: int = -1, output: DTypeLike | None = None, mode: str = "reflect",
     cval: ArrayLike = 0.0, origin: int = 0,
@@ -55,12 +57,7 @@ def uniform_filter1d(
     """The means of windows along an axis of an image.
 
     Args:
-      input: the image, of any number of axes; numbers.
-      size: the number of elements of a window.
       axis: the axis.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
-      origin: how many elements the window moves to the left.
 
     Returns:
       An array of the shape of ``input``. Means are truncated where the result is of integers.
@@ -83,20 +80,12 @@ def uniform_filter1d(
     return as_array(_mean(x, length, where, dtype, mode_of(name, mode), number(name, "cval", cval), offset))
 
 
+@of_image("numbers")
 def uniform_filter(
     input: ArrayLike, size: int | Sequence[int] = 3, output: DTypeLike | None = None,
     mode: str | Sequence[str] = "reflect", cval: ArrayLike = 0.0, origin: int | Sequence[int] = 0, *, axes: Axes = None,
 ) -> Array:  # fmt: skip
     """The means of windows of an image.
-
-    Args:
-      input: the image, of any number of axes; numbers.
-      size: the number of elements of a window along an axis; one, or one for each of the axes.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
-      origin: how many elements the window moves to the left; one number, or one for each of the axes.
-      axes: the axes, all by default.
 
     Returns:
       An array of the shape of ``input``.
@@ -201,6 +190,7 @@ def _single(sigma: Any, order: int) -> np.ndarray[Any, Any]:
     return _gaussian(np, float(sigma), order, 0, np.zeros(1)) if order else np.ones(1)
 
 
+@of_image("numbers")
 def gaussian_filter1d(
     input: ArrayLike, sigma: ArrayLike, axis: int = -1, order: int = 0, output: DTypeLike | None = None,
     mode: str = "reflect", cval: ArrayLike = 0.0, truncate: float = 4.0, *, radius: int | None = None,
@@ -208,12 +198,9 @@ def gaussian_filter1d(
     """An image smoothed by a Gaussian along an axis, or a derivative of it.
 
     Args:
-      input: the image, of any number of axes; numbers.
       sigma: the standard deviation, in elements. It may be differentiated.
       axis: the axis.
       order: the order of the derivative.
-      output: the dtype of the result, by default that of ``input``.
-      mode, cval: as for :func:`correlate1d`.
       truncate: how many standard deviations the window has on each side.
       radius: how many elements it has instead. A compiled function of ``sigma`` needs it.
 
@@ -241,6 +228,7 @@ def gaussian_filter1d(
     return as_array(out)
 
 
+@of_image("numbers")
 def gaussian_filter(
     input: ArrayLike, sigma: ArrayLike | Sequence[ArrayLike], order: int | Sequence[int] = 0,
     output: DTypeLike | None = None, mode: str | Sequence[str] = "reflect", cval: ArrayLike = 0.0,
@@ -249,17 +237,12 @@ def gaussian_filter(
     """An image smoothed by a Gaussian, or a derivative of it.
 
     Args:
-      input: the image, of any number of axes; numbers.
       sigma: the standard deviation, in elements; one, or one for each of the axes. It may be differentiated. An axis is
         left as it is where it is known to be zero.
       order: the order of the derivative; one, or one for each of the axes.
-      output: the dtype of the result, by default that of ``input``.
-      mode: as for :func:`correlate1d`; one, or one for each of the axes.
-      cval: the number beyond the borders for the mode ``"constant"``.
       truncate: how many standard deviations the window has on each side.
       radius: how many elements it has instead; one, or one for each of the axes. A compiled function of ``sigma`` needs
         it.
-      axes: the axes, all by default.
 
     Returns:
       An array of the shape of ``input``.

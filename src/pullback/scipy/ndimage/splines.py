@@ -21,7 +21,15 @@ from pullback.numpy.promotion import axis_index, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
-from pullback.scipy.ndimage.arguments import by_scipy, computed_in, finished, numeric_image, result_dtype
+from pullback.scipy.ndimage.arguments import (
+    by_scipy,
+    computed_in,
+    doubles_for,
+    finished,
+    measured_in,
+    numeric_image,
+    result_dtype,
+)
 from pullback.transforms.custom.custom_linear import is_traced_ahead, linear_call
 
 __all__ = ["spline_filter", "spline_filter1d"]
@@ -187,9 +195,10 @@ def spline_filter1d(
     x = numeric_image(name, input)
     where, degree = axis_index(axis, len(x.shape), name), order_of(name, order)
     wide = computed_in(x.dtype)
-    dtype = result_dtype(name, output, x.dtype if dtypes.is_inexact(x.dtype) else wide)
-    out = coefficients(ops.convert_element_type(x, wide), where, degree, spline_mode(name, mode))
-    return as_array(finished(out, dtype))
+    dtype = result_dtype(name, output, x.dtype if dtypes.is_inexact(x.dtype) else measured_in(x.dtype))
+    with doubles_for(wide):
+        out = coefficients(ops.convert_element_type(x, wide), where, degree, spline_mode(name, mode))
+        return as_array(finished(out, dtype))
 
 
 def spline_filter(input: ArrayLike, order: int = 3, output: DTypeLike | None = None, mode: str = "mirror") -> Array:
@@ -225,11 +234,12 @@ def spline_filter(input: ArrayLike, order: int = 3, output: DTypeLike | None = N
     if degree < 2:
         raise ArgumentError(f"{name}: the order must be from 2 to 5, got {degree}")
     wide = computed_in(x.dtype)
-    dtype = result_dtype(name, output, x.dtype if dtypes.is_inexact(x.dtype) else wide)
-    x = ops.convert_element_type(x, wide)
-    for axis in range(len(x.shape)):
-        x = coefficients(x, axis, degree, kind)
-    return as_array(finished(x, dtype))
+    dtype = result_dtype(name, output, x.dtype if dtypes.is_inexact(x.dtype) else measured_in(x.dtype))
+    with doubles_for(wide):
+        x = ops.convert_element_type(x, wide)
+        for axis in range(len(x.shape)):
+            x = coefficients(x, axis, degree, kind)
+        return as_array(finished(x, dtype))
 
 
 # Values --------------------------------------------------------------------------------------------------------------

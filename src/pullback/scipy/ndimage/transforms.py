@@ -17,7 +17,16 @@ from pullback.numpy.promotion import axis_index, promote_all, quote, sequence, s
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import inexact, known, real_floats
-from pullback.scipy.ndimage.arguments import by_scipy, computed_in, fixed, image, number, per_axis, result_dtype
+from pullback.scipy.ndimage.arguments import (
+    by_scipy,
+    computed_in,
+    doubles_for,
+    fixed,
+    image,
+    number,
+    per_axis,
+    result_dtype,
+)
 from pullback.scipy.ndimage.splines import (
     CONDITIONS,
     SHORT,
@@ -81,6 +90,11 @@ class _Spline:
         dtype = computed_in(self.x.dtype, *given)
         return dtypes.promote_types(dtype, np.complex64) if isinstance(self.cval, complex) else dtype
 
+    def coordinates(self, *given: Any) -> list[Any]:
+        """Convert what coordinates are computed from to the dtype in which to compute; see :func:`doubles_for`."""
+        real = dtypes.to_real(self.wide(*[x.dtype for x in given]))
+        return [ops.convert_element_type(x, real) for x in given]
+
     def coefficients(self, dtype: Any, count: int | None = None) -> tuple[Any, Any, int]:
         """Return the coefficients along the first ``count`` axes, ``cval``, and how many stand before the image."""
         x = ops.convert_element_type(self.x, dtype)
@@ -90,19 +104,20 @@ class _Spline:
 
     def at(self, points: Sequence[Any], away: bool = False) -> Any:
         """Return the values at points, of one shape; coordinates are along the first axes of the image."""
-        dtype = self.wide(*[p.dtype for p in points])
-        real = dtypes.to_real(dtype)
-        c, cval, before = self.coefficients(dtype, len(points))
-        points = [ops.convert_element_type(p, real) for p in points]
-        return _converted(interpolated(c, points, self.order, self.mode, cval, before, away), self.dtype)
+        with doubles_for(self.x.dtype):
+            dtype = self.wide(*[p.dtype for p in points])
+            c, cval, before = self.coefficients(dtype, len(points))
+            points = self.coordinates(*points)
+            return _converted(interpolated(c, points, self.order, self.mode, cval, before, away), self.dtype)
 
     def on_grid(self, points: Sequence[Any]) -> Any:
         """Return the values on a grid, whose coordinates along each axis are vectors."""
-        dtype = self.wide(*[p.dtype for p in points if isinstance(p, Array)])
-        real = dtypes.to_real(dtype)
-        c, cval, before = self.coefficients(dtype)
-        points = [ops.convert_element_type(as_array(p), real) for p in points]
-        return _converted(interpolated_by_axes(c, points, self.order, self.mode, cval, before), self.dtype)
+        with doubles_for(self.x.dtype):
+            dtype = self.wide(*[p.dtype for p in points if isinstance(p, Array)])
+            real = dtypes.to_real(dtype)
+            c, cval, before = self.coefficients(dtype)
+            points = [ops.convert_element_type(as_array(p), real) for p in points]
+            return _converted(interpolated_by_axes(c, points, self.order, self.mode, cval, before), self.dtype)
 
 
 def _coordinate(p: Any) -> Any:
@@ -218,18 +233,19 @@ def _counted(n: int, like: Any) -> Any:
 
 def _affine(spline: _Spline, a: Any, b: Any, shape: tuple[int, ...]) -> Any:
     """Return the values of a spline at the points ``a @ o + b`` for all indices o of a shape, by own operations."""
-    a, b = promote_all(spline.name, (a, b))
-    if len(a.shape) == 1:
-        lines = [ops.add(ops.mul(_counted(n, a), a[i]), b[i]) for i, n in enumerate(shape)]
-        return spline.on_grid(lines)
-    points = []
-    for i in range(a.shape[0]):
-        total = b[i]
-        for j, n in enumerate(shape):
-            line = ops.mul(_counted(n, a), a[i, j])
-            total = ops.add(total, shapes.reshape(line, [n if k == j else 1 for k in range(len(shape))]))
-        points.append(shapes.broadcast_to(total, shape))
-    return spline.at(points)
+    with doubles_for(spline.x.dtype):
+        a, b = spline.coordinates(*promote_all(spline.name, (a, b)))
+        if len(a.shape) == 1:
+            lines = [ops.add(ops.mul(_counted(n, a), a[i]), b[i]) for i, n in enumerate(shape)]
+            return spline.on_grid(lines)
+        points = []
+        for i in range(a.shape[0]):
+            total = b[i]
+            for j, n in enumerate(shape):
+                line = ops.mul(_counted(n, a), a[i, j])
+                total = ops.add(total, shapes.reshape(line, [n if k == j else 1 for k in range(len(shape))]))
+            points.append(shapes.broadcast_to(total, shape))
+        return spline.at(points)
 
 
 # long: half of it is its documentation
@@ -327,8 +343,9 @@ def shift(
         found = spline.by_scipy(shift=values)
         if found is not None:
             return as_array(found)
-    moved = shapes.broadcast_to(moved, (rank,))
-    return as_array(spline.on_grid([ops.sub(_counted(n, moved), moved[i]) for i, n in enumerate(spline.x.shape)]))
+    with doubles_for(spline.x.dtype):
+        (moved,) = spline.coordinates(shapes.broadcast_to(moved, (rank,)))
+        return as_array(spline.on_grid([ops.sub(_counted(n, moved), moved[i]) for i, n in enumerate(spline.x.shape)]))
 
 
 def zoom(
@@ -527,7 +544,8 @@ def rotate(
         found = spline.by_scipy(angle=float(value), axes=tuple(pair), reshape=reshape)
         if found is not None:
             return as_array(found)
-    return as_array(_rotated(spline, turn, pair, float(value) if reshape else None))
+    with doubles_for(spline.x.dtype):
+        return as_array(_rotated(spline, turn, pair, float(value) if reshape else None))
 
 
 def _rotated(spline: _Spline, angle: Any, pair: Sequence[int], value: float | None) -> Any:
@@ -539,7 +557,7 @@ def _rotated(spline: _Spline, angle: Any, pair: Sequence[int], value: float | No
       pair: the axes of the plane, in order.
       value: the angle if the result is as large as the rotated image, else None.
     """
-    angle = ops.convert_element_type(angle, dtypes.to_real(spline.wide(angle.dtype)))
+    (angle,) = spline.coordinates(angle)
     rank = len(spline.x.shape)
     sizes = [spline.x.shape[a] for a in pair]
     shape = sizes

@@ -1,9 +1,20 @@
-"""Signals: convolutions, filters, spectra and peaks, with SciPy's signatures: ``pullback.scipy.signal``."""
+"""Signals: convolutions, filters, designs, spectra and peaks, with SciPy's signatures: ``pullback.scipy.signal``."""
 
 from __future__ import annotations
 
 from pullback.core.faces import face
 from pullback.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve
+from pullback.scipy.signal.designs import (
+    bessel,
+    butter,
+    cheby1,
+    cheby2,
+    ellip,
+    firwin,
+    iirfilter,
+    iirnotch,
+    iirpeak,
+)
 from pullback.scipy.signal.filters import lfilter, lfilter_zi, savgol_filter, sosfilt
 from pullback.scipy.signal.peaks import (
     argrelextrema,
@@ -13,14 +24,23 @@ from pullback.scipy.signal.peaks import (
     peak_prominences,
     peak_widths,
 )
+from pullback.scipy.signal.periodograms import coherence, periodogram, spectrogram
+from pullback.scipy.signal.representations import sos2tf, sos2zpk, tf2sos, tf2zpk, zpk2sos, zpk2tf
 from pullback.scipy.signal.resampling import decimate, resample, resample_poly, upfirdn
+from pullback.scipy.signal.responses import freqs, freqs_zpk, freqz, freqz_sos, freqz_zpk, sosfreqz
 from pullback.scipy.signal.spectra import csd, detrend, istft, stft, welch
+from pullback.scipy.signal.transforms import correlation_lags, czt, hilbert, zoom_fft
+from pullback.scipy.signal.waveforms import chirp, gausspulse, sawtooth, square, sweep_poly, unit_impulse
 from pullback.scipy.signal.zero_phase import filtfilt, lfiltic, sosfilt_zi, sosfiltfilt
 
 __all__ = [
-    "argrelextrema", "argrelmax", "argrelmin", "convolve", "convolve2d", "correlate", "correlate2d", "csd",
-    "decimate", "detrend", "fftconvolve", "filtfilt", "find_peaks", "istft", "lfilter", "lfilter_zi", "lfiltic",
-    "peak_prominences", "peak_widths", "resample", "resample_poly", "savgol_filter", "sosfilt", "sosfilt_zi",
-    "sosfiltfilt", "stft", "upfirdn", "welch",
+    "argrelextrema", "argrelmax", "argrelmin", "bessel", "butter", "cheby1", "cheby2", "chirp", "coherence",
+    "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd", "czt", "decimate", "detrend",
+    "ellip", "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqs", "freqs_zpk", "freqz", "freqz_sos",
+    "freqz_zpk", "gausspulse", "hilbert", "iirfilter", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi",
+    "lfiltic", "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter",
+    "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square",
+    "stft", "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "welch", "zoom_fft", "zpk2sos",
+    "zpk2tf",
 ]  # fmt: skip
 face(globals())

@@ -10,7 +10,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, as_array
-from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
+from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import inexact_operands, known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
@@ -61,23 +61,6 @@ def positive_int(name: str, what: str, value: Any) -> int:
     if number < 1:
         raise ArgumentError(f"{name}: {what} must be positive, got {number}")
     return number
-
-
-def known_number(name: str, what: str, value: Any) -> float:
-    """Return a real number that the host must know; ``what`` is its name."""
-    found = known(value) if isinstance(value, Array) else value
-    if found is None:
-        raise ConcretizationTypeError(
-            f"{name}: {what} must be a known number, because the host uses it; got a traced value. Mark the argument "
-            f"as static, or pass a Python number"
-        )
-    try:
-        array = np.asarray(found)
-        if array.ndim or array.dtype.kind not in "iufb":
-            raise TypeError
-        return float(array)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name}: {what} must be a real number, got {quote(value)}") from None
 
 
 def constant(values: Any, dtype: Any) -> ArrayImpl:

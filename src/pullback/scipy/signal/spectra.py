@@ -85,7 +85,7 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
     return ops.convert_element_type(vector, real), vector.shape[0]
 
 
-def _segments(
+def segments_of(
     name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None
 ) -> _Segments:
     """Check the arguments of the function ``name`` that describe segments, and return them as :class:`_Segments`.
@@ -167,12 +167,12 @@ def _extended(x: Any, count: int, how: str) -> Array:
     return pnp.pad(x, widths, "reflect", **({"reflect_type": "odd"} if how == "odd" else {}))
 
 
-def _frequencies(nfft: int, fs: Any, onesided: bool) -> Any:
+def frequencies_of(nfft: int, fs: Any, onesided: bool) -> Any:
     numbers = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(nfft, 1.0)
     return _scaled(numbers, fs, ops.mul, np.multiply)
 
 
-def _times(points: np.ndarray[Any, Any], fs: Any) -> Any:
+def times_of(points: np.ndarray[Any, Any], fs: Any) -> Any:
     return _scaled(points, fs, ops.div, np.divide)
 
 
@@ -187,7 +187,7 @@ def _scaled(values: np.ndarray[Any, Any], fs: Any, traced: Callable[..., Any], k
     return ArrayImpl(known(values, np.float64(fs)).astype(dtypes.default_float()))
 
 
-def _frequency(name: str, fs: Any) -> Any:
+def frequency(name: str, fs: Any) -> Any:
     if isinstance(fs, (int, float)) and not isinstance(fs, bool):
         return float(fs)
     fs = inexact_operand(name, fs)
@@ -201,7 +201,7 @@ def _frequency(name: str, fs: Any) -> Any:
 _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
 
-def _transforms(x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
+def transforms_of(x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
     """Return the Fourier transforms of the segments of ``x``, (..., segments, frequencies).
 
     Args:
@@ -229,7 +229,7 @@ def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> An
     return operation(ops.convert_element_type(x, dtype), ops.convert_element_type(row, dtype))
 
 
-def _check_trend(name: str, trend: Any) -> Any:
+def check_trend(name: str, trend: Any) -> Any:
     if is_listed(trend, (False, None)) or callable(trend):
         return trend
     return _trend(name, trend)
@@ -241,7 +241,7 @@ def _trend(name: str, type: Any) -> str:
     return "linear" if type in ("linear", "l") else "constant"
 
 
-def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
+def density_scale(name: str, scaling: Any, fs: Any, window: Any) -> Any:
     """Return the factor that converts squared Fourier transforms of windowed samples to a spectrum.
 
     ``scaling`` is "density" for a spectrum per unit of frequency, or "spectrum" for the power at each frequency. ``fs``
@@ -294,26 +294,26 @@ def stft(
     x = _signal("stft", x)
     if not is_listed(boundary, _BOUNDARIES):
         raise ArgumentError(f"stft: boundary must be one of {_BOUNDARIES}, got {boundary!r}")
-    fs, trend = _frequency("stft", fs), _check_trend("stft", detrend)
+    fs, trend = frequency("stft", fs), check_trend("stft", detrend)
     where, last = axis_index(axis, len(x.shape), "stft"), len(x.shape) - 1
     onesided = return_onesided and not dtypes.is_complex(x.dtype)
     if not x.size:
         empty = shapes.full(x.shape, 0, dtypes.to_real(x.dtype))
         return empty, empty, empty
     x = shapes.moveaxis(x, where, last)
-    segments = _segments("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
+    segments = segments_of("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
     if boundary is not None:
         x = _extended(x, segments.size // 2, boundary)
     if flag("stft", "padded", padded):
         more = -(x.shape[last] - segments.size) % segments.step % segments.size
         x = pnp.pad(x, [(0, 0)] * last + [(0, more)])
-    out = _transforms(x, segments, trend, onesided)
+    out = transforms_of(x, segments, trend, onesided)
     out = ops.div(out, ops.convert_element_type(pnp.sum(segments.window), out.dtype))
     points = segments.size / 2 + np.arange(0.0, float(x.shape[last] - segments.size + 1), float(segments.step))
     if boundary is not None:
         points = points - segments.size / 2
     out = shapes.moveaxis(out, last + 1, where)
-    return _frequencies(segments.nfft, fs, onesided), _times(points, fs), out
+    return frequencies_of(segments.nfft, fs, onesided), times_of(points, fs), out
 
 
 def csd(
@@ -347,16 +347,16 @@ def csd(
     [1.3333334 2.6666667 1.3333334]
     """
     return_onesided = flag("csd", "return_onesided", return_onesided)
-    return _density_of(
+    return density_of(
         "csd", x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
 
 
-def _density_of(
+def density_of(
     name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, detrend: Any,
     return_onesided: bool, scaling: str, axis: int, average: str,
 ) -> tuple[Any, Any]:  # fmt: skip
-    fs, trend = _frequency(name, fs), _check_trend(name, detrend)
+    fs, trend = frequency(name, fs), check_trend(name, detrend)
     alone = y is None or y is x
     xs = [_signal(name, v) for v in (inexact_operands(name, x) if alone else inexact_operands(name, x, y))]
     if not is_listed(average, ("mean", "median")):
@@ -373,9 +373,9 @@ def _density_of(
         for v in xs
     ]
     onesided = return_onesided and not dtypes.is_complex(xs[0].dtype)
-    segments = _segments(name, window, nperseg, noverlap, nfft, xs[0], longest)
-    scale = _density(name, scaling, fs, segments.window)
-    transforms = [_transforms(v, segments, trend, onesided) for v in xs]
+    segments = segments_of(name, window, nperseg, noverlap, nfft, xs[0], longest)
+    scale = density_scale(name, scaling, fs, segments.window)
+    transforms = [transforms_of(v, segments, trend, onesided) for v in xs]
     if alone:
         (only,) = transforms
         power = ops.add(ops.square(ops.real(only)), ops.square(ops.imag(only)))
@@ -388,7 +388,7 @@ def _density_of(
             twice[-1] = 1
         power = ops.mul(power, ArrayImpl(twice.astype(power.dtype)))
     power = ops.mul(_averaged(power, average), ops.convert_element_type(scale, power.dtype))
-    return _frequencies(segments.nfft, fs, onesided), pnp.moveaxis(power, -1, where)
+    return frequencies_of(segments.nfft, fs, onesided), pnp.moveaxis(power, -1, where)
 
 
 def _averaged(power: Any, average: str) -> Any:
@@ -434,7 +434,7 @@ def welch(
     [0.6666667 1.3333334 0.6666667]
     """
     return_onesided = flag("welch", "return_onesided", return_onesided)
-    return _density_of(
+    return density_of(
         "welch", x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
 
@@ -479,7 +479,7 @@ def istft(
     input_onesided = flag("istft", "input_onesided", input_onesided)
     boundary = flag("istft", "boundary", boundary)
     z = _signal("istft", Zxx)
-    fs, rank = _frequency("istft", fs), len(z.shape)
+    fs, rank = frequency("istft", fs), len(z.shape)
     if rank < 2:
         raise ShapeError(f"istft takes an array with axes for time and frequency, got shape {z.shape}")
     when, which = (axis_index(a, rank, "istft") for a in (time_axis, freq_axis))
@@ -492,7 +492,7 @@ def istft(
     if not isinstance(window, (str, tuple)) and nperseg is None:
         size = None  # type: ignore[assignment]
     length = size if nfft is None and input_onesided and size == full + 1 else full if nfft is None else nfft
-    segments = _segments("istft", window, size, noverlap, length, z, None)
+    segments = segments_of("istft", window, size, noverlap, length, z, None)
     z = pnp.moveaxis(z, (when, which), (-2, -1))
     xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, segments.nfft)
     xs = slicing.slice_in_dim(xs, 0, segments.size, rank - 1)
@@ -509,7 +509,7 @@ def istft(
             UserWarning,
         )
     x = _along_last(ops.div, x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
-    times = _times(np.arange(x.shape[-1], dtype=np.float64), fs)
+    times = times_of(np.arange(x.shape[-1], dtype=np.float64), fs)
     return times, pnp.moveaxis(x, -1, when - (which < when))
 
 
