@@ -48,10 +48,7 @@ function are of plain Pullback; "served" in their last column marks what then ru
 
 Most reasons are the libraries': a function that passes its arrays to compiled code, as `numpy.asarray` does, has
 no traced values to pass; one that chooses a branch by a value cannot be traced; one that writes into arrays needs the
-name above. `signal.oaconvolve` returns other values on all immutable arrays: it adds to a slice of its result by `+=`,
-which changes nothing but the slice. Served as `jax`, `ndimage.map_coordinates` is the one of `jax.scipy`, as on JAX's
-arrays: its modes "constant" and "wrap" are SciPy's "grid-constant" and "grid-wrap", and beyond the order 1, which JAX
-refuses, its values near an edge differ by that.
+name above.
 """
 
 

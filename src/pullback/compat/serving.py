@@ -17,7 +17,6 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import pullback
-import pullback.numpy.methods
 from pullback.backends.compiler.backend import ADAPTER
 from pullback.compat.refusals import advice
 from pullback.core.array import Array
@@ -64,7 +63,6 @@ def install() -> None:
     config.update("threefry_partitionable", True)
     before = {**obey_jax_environment(), **before}
     sys.meta_path.insert(0, _Finder(before))
-    pullback.numpy.methods.namespace = "jax.numpy"  # SciPy chooses functions of jax.scipy by this name
     for kind in _kinds_of_arrays():
         _name_as_jax(kind)
     Array.__init_subclass__ = classmethod(_name_as_jax)  # type: ignore[assignment]
@@ -82,7 +80,6 @@ def uninstall() -> None:
         sys.meta_path.remove(finder)
         for name, value in finder.before.items():
             config.update(name, value)
-    pullback.numpy.methods.namespace = "pullback.numpy"
     if "__init_subclass__" in Array.__dict__:
         del Array.__init_subclass__
     for kind in _kinds_of_arrays():

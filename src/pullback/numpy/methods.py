@@ -89,9 +89,6 @@ _view = _imported("pullback.numpy.views", "view")
 _arrow = _imported("pullback.numpy.arrow", "c_array")
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
-namespace = "pullback.numpy"
-"""The module that arrays name as their namespace; while ``pullback.compat`` serves ``jax``, it is ``jax.numpy``."""
-
 
 # Every array -------------------------------------------------------------------------------------------------------
 
@@ -215,7 +212,7 @@ class Methods:
         return _array_function(function, types, args, kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The namespace of the Python array API standard: ``pullback.numpy``, or ``jax.numpy`` if that is served.
+        """The namespace of the Python array API standard, which is ``pullback.numpy``.
 
         Args:
           api_version: the version of the standard; by default the newest that is supported.
@@ -227,7 +224,7 @@ class Methods:
             raise ArgumentError(
                 f"__array_namespace__: api_version must be one of {', '.join(_API_VERSIONS)}, got {api_version!r}"
             )
-        return importlib.import_module(namespace)
+        return importlib.import_module("pullback.numpy")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
         """The array with a picture, by MIME type, if notebooks show arrays so: see the switch ``rich_arrays``.
