@@ -123,6 +123,14 @@ def row(line: str, steps: dict[str, str], served: dict[str, str]) -> str:
     return f"| `{line}` | {' | '.join(states)} | {why} |\n"
 
 
+def text_of(recorded: Any, depth: int = 0) -> str:
+    """JSON with one line for each call."""
+    if depth == 3 or not recorded or not all(isinstance(x, dict) for x in recorded.values()):
+        return json.dumps(recorded)
+    inner = (f"{json.dumps(key)}: {text_of(value, depth + 1)}" for key, value in recorded.items())
+    return "{\n" + ",\n".join(inner) + "\n}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="all, if none is named")
@@ -146,7 +154,7 @@ def main() -> None:
                 module: recorded[way][module] for module in array_api_calls.MODULES if module in recorded.get(way, {})
             }
             recorded[way] = ordered
-        RECORDED.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
+        RECORDED.write_text(text_of(recorded) + "\n", encoding="utf-8")
     PAGE.write_text(page(recorded), encoding="utf-8")
 
 

@@ -23,7 +23,7 @@ PAGE = releases.HERE.parent / "docs" / "private_names.md"
 ROOMS = ("jax._src", "jax.core", "jax.interpreters", "jax.extend")
 TESTS = re.compile(r"(^|/)(tests?|testdata|benchmarks?|examples?|docs?)/|(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.py$")
 """Files that are no part of what a library does for its users."""
-WORDS = re.compile(r"\b(?:_src|core|interpreters|extend)\b")
+WORDS = re.compile(rf"\b(?:{'|'.join(room.removeprefix('jax.') for room in ROOMS)})\b")
 """The words below ``jax`` in ``ROOMS``. A file without them uses no such name, and need not be parsed."""
 
 SERVED, REFUSED, GONE, OPEN = "served", "refused", "not in JAX", "open"

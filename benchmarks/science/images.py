@@ -38,9 +38,7 @@ def with_points(*shape: int) -> Callable[[], Sequence[Any]]:
     return make
 
 
-def of_image(
-    name: str, signature: str, call: Callable[..., Any], make: Callable[..., Any] = image, **more: Any
-) -> Row:
+def of_image(name: str, signature: str, call: Callable[..., Any], make: Callable[..., Any] = image, **more: Any) -> Row:
     """Return a row of a function of a module, an image, and more arrays."""
     return Row(
         f"scipy.ndimage.{name}", signature, lambda *a: call(ndimage, *a), lambda *a: call(oracle, *a),

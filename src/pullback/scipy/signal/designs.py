@@ -75,7 +75,6 @@ def iirfilter(
       ArgumentError: numbers, frequencies or words that make no sense (a TypeError and a ValueError).
       UnsupportedArgumentError: sections of an analog filter of traced numbers (a NotImplementedError).
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(*(v.round(3) for v in signal.iirfilter(1, 0.25, btype="lowpass")))
     [0.293 0.293] [ 1.    -0.414]
@@ -97,7 +96,6 @@ def butter(
     Raises:
       ArgumentError, UnsupportedArgumentError: as for :func:`iirfilter`.
 
-    >>> import pullback.numpy as jnp
     >>> from pullback import grad
     >>> from pullback.scipy import signal
     >>> print(*(v.round(3) for v in signal.butter(2, 0.25)))
@@ -123,7 +121,6 @@ def cheby1(
     Raises:
       ArgumentError, UnsupportedArgumentError: as for :func:`iirfilter`.
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(*(v.round(3) for v in signal.cheby1(2, 1.0, 0.5)))
     [0.307 0.614 0.307] [1.    0.064 0.314]
@@ -146,7 +143,6 @@ def cheby2(
     Raises:
       ArgumentError, UnsupportedArgumentError: as for :func:`iirfilter`.
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(signal.cheby2(2, 20.0, 0.5, output="sos").shape)
     (1, 6)
@@ -169,7 +165,6 @@ def ellip(
     Raises:
       ArgumentError, UnsupportedArgumentError: as for :func:`iirfilter`.
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(signal.ellip(4, 1.0, 40.0, [0.2, 0.4], "band", output="sos").shape)
     (4, 6)
@@ -194,7 +189,6 @@ def bessel(
     Raises:
       ArgumentError, UnsupportedArgumentError: as for :func:`iirfilter`, and for an unknown ``norm``.
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(*(v.round(3) for v in signal.bessel(1, 2.0, analog=True)))
     [2.] [1. 2.]
@@ -365,7 +359,6 @@ def iirnotch(w0: ArrayLike, Q: ArrayLike, fs: ArrayLike = 2.0) -> tuple[Array, A
 
     Source: Orfanidis 1996, *Introduction to Signal Processing*, section 11.3.
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(*(v.round(3) for v in signal.iirnotch(0.5, 2.0)))
     [0.707 0.    0.707] [1.    0.    0.414]
@@ -391,7 +384,6 @@ def iirpeak(w0: ArrayLike, Q: ArrayLike, fs: ArrayLike = 2.0) -> tuple[Array, Ar
 
     Source: Orfanidis 1996, *Introduction to Signal Processing*, section 11.3.
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(*(v.round(3) for v in signal.iirpeak(0.5, 2.0)))
     [ 0.293  0.    -0.293] [1.    0.    0.414]
@@ -446,7 +438,6 @@ def firwin(
     Raises:
       ArgumentError: numbers, frequencies or words that make no sense (a TypeError and a ValueError).
 
-    >>> import pullback.numpy as jnp
     >>> from pullback.scipy import signal
     >>> print(signal.firwin(3, 0.5).round(3))
     [0.046 0.908 0.046]
