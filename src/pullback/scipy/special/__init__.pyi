@@ -140,7 +140,6 @@ from pullback.scipy.special.host_functions import beip as beip
 from pullback.scipy.special.host_functions import ber as ber
 from pullback.scipy.special.host_functions import berp as berp
 from pullback.scipy.special.host_functions import hyp0f1 as hyp0f1
-from pullback.scipy.special.host_functions import hyperu as hyperu
 from pullback.scipy.special.host_functions import it2i0k0 as it2i0k0
 from pullback.scipy.special.host_functions import it2j0y0 as it2j0y0
 from pullback.scipy.special.host_functions import it2struve0 as it2struve0
@@ -153,7 +152,6 @@ from pullback.scipy.special.host_functions import keip as keip
 from pullback.scipy.special.host_functions import ker as ker
 from pullback.scipy.special.host_functions import kerp as kerp
 from pullback.scipy.special.host_functions import log_wright_bessel as log_wright_bessel
-from pullback.scipy.special.host_functions import lpmv as lpmv
 from pullback.scipy.special.host_functions import mathieu_a as mathieu_a
 from pullback.scipy.special.host_functions import mathieu_b as mathieu_b
 from pullback.scipy.special.host_functions import mathieu_cem as mathieu_cem
@@ -232,18 +230,18 @@ __all__ = [
     "eval_sh_jacobi", "eval_sh_legendre", "exp1", "exp10", "exp2", "expi", "expit", "expm1", "expn", "exprel",
     "factorial", "fdtr", "fdtrc", "fdtri", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv",
     "gammaincinv", "gammaln", "gammasgn", "gdtr", "gdtrc", "hankel1", "hankel1e", "hankel2", "hankel2e", "huber",
-    "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "it2i0k0",
-    "it2j0y0", "it2struve0", "itairy", "iti0k0", "itj0y0", "itmodstruve0", "itstruve0", "iv", "ive", "ivp", "j0",
-    "j1", "jn", "jn_zeros", "jnp_zeros", "jv", "jve", "jvp", "k0", "k0e", "k1", "k1e", "kei", "keip", "ker",
-    "kerp", "kl_div", "kn", "kv", "kve", "kvp", "lambertw", "log1p", "log_expit", "log_ndtr", "log_softmax",
-    "log_wright_bessel", "loggamma", "logit", "logsumexp", "lpmn", "lpmn_values", "lpmv", "mathieu_a",
-    "mathieu_b", "mathieu_cem", "mathieu_modcem1", "mathieu_modcem2", "mathieu_modsem1", "mathieu_modsem2",
-    "mathieu_sem", "modstruve", "multigammaln", "nbdtr", "nbdtrc", "ndtr", "ndtri", "ndtri_exp", "owens_t",
-    "pbdv", "pbvv", "pbwa", "pdtr", "pdtrc", "poch", "polygamma", "powm1", "pseudo_huber", "psi", "rel_entr",
-    "rgamma", "roots_chebyc", "roots_chebys", "roots_chebyt", "roots_chebyu", "roots_gegenbauer",
-    "roots_genlaguerre", "roots_hermite", "roots_hermitenorm", "roots_jacobi", "roots_laguerre", "roots_legendre",
-    "roots_sh_chebyt", "roots_sh_chebyu", "roots_sh_jacobi", "roots_sh_legendre", "shichi", "sici", "sinc",
-    "sindg", "softmax", "softplus", "spence", "sph_harm_y", "spherical_in", "spherical_jn", "spherical_kn",
-    "spherical_yn", "stdtr", "stdtrit", "struve", "tandg", "voigt_profile", "wofz", "wright_bessel",
-    "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yn_zeros", "ynp_zeros", "yv", "yve", "yvp", "zeta",
+    "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "it2i0k0", "it2j0y0",
+    "it2struve0", "itairy", "iti0k0", "itj0y0", "itmodstruve0", "itstruve0", "iv", "ive", "ivp", "j0", "j1", "jn",
+    "jn_zeros", "jnp_zeros", "jv", "jve", "jvp", "k0", "k0e", "k1", "k1e", "kei", "keip", "ker", "kerp", "kl_div",
+    "kn", "kv", "kve", "kvp", "lambertw", "log1p", "log_expit", "log_ndtr", "log_softmax", "log_wright_bessel",
+    "loggamma", "logit", "logsumexp", "lpmn", "lpmn_values", "mathieu_a", "mathieu_b", "mathieu_cem",
+    "mathieu_modcem1", "mathieu_modcem2", "mathieu_modsem1", "mathieu_modsem2", "mathieu_sem", "modstruve",
+    "multigammaln", "nbdtr", "nbdtrc", "ndtr", "ndtri", "ndtri_exp", "owens_t", "pbdv", "pbvv", "pbwa", "pdtr",
+    "pdtrc", "poch", "polygamma", "powm1", "pseudo_huber", "psi", "rel_entr", "rgamma", "roots_chebyc",
+    "roots_chebys", "roots_chebyt", "roots_chebyu", "roots_gegenbauer", "roots_genlaguerre", "roots_hermite",
+    "roots_hermitenorm", "roots_jacobi", "roots_laguerre", "roots_legendre", "roots_sh_chebyt", "roots_sh_chebyu",
+    "roots_sh_jacobi", "roots_sh_legendre", "shichi", "sici", "sinc", "sindg", "softmax", "softplus", "spence",
+    "sph_harm_y", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "struve",
+    "tandg", "voigt_profile", "wofz", "wright_bessel", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn",
+    "yn_zeros", "ynp_zeros", "yv", "yve", "yvp", "zeta",
 ]

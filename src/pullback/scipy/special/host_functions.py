@@ -418,10 +418,6 @@ def _hyp0f1_slope(v: Any, z: Any) -> Any:
     return ops.div(_hyp0f1(ops.add(v, 1), z), v)
 
 
-def _hyperu_slope(a: Any, b: Any, x: Any) -> Any:
-    return ops.neg(ops.mul(a, _hyperu(ops.add(a, 1), ops.add(b, 1), x)))
-
-
 def _log_wright_slope(a: Any, b: Any, x: Any) -> Any:
     return ops.exp(ops.sub(_log_wright_bessel(a, ops.add(a, b), x), _log_wright_bessel(a, b, x)))
 
@@ -431,21 +427,12 @@ def _omega_slope(z: Any) -> Any:
     return ops.div(w, ops.add(w, 1))
 
 
-def _associated_slope(m: Any, v: Any, x: Any) -> Any:
-    """Return the derivative of an associated Legendre function (DLMF 14.10.5)."""
-    next_one = ops.mul(_lpmv(m, ops.add(v, 1), x), ops.sub(ops.sub(m, v), 1))
-    this_one = ops.mul(ops.mul(ops.add(v, 1), x), _lpmv(m, v, x))
-    return ops.div(ops.add(next_one, this_one), ops.sub(1, ops.mul(x, x)))
-
-
 _hyp0f1: Function = relation("hyp0f1", "v, z", None, _hyp0f1_slope)
-_hyperu: Function = relation("hyperu", "a, b, x", None, None, _hyperu_slope)
 _wright_bessel: Function = relation(
     "wright_bessel", "a, b, x", None, None, lambda a, b, x: _wright_bessel(a, ops.add(a, b), x)
 )
 _log_wright_bessel: Function = relation("log_wright_bessel", "a, b, x", None, None, _log_wright_slope)
 _wrightomega: Function = relation("wrightomega", "z", _omega_slope, is_complex=True)
-_lpmv: Function = relation("lpmv", "m, v, x", None, None, _associated_slope)
 hyp0f1: Binary = declared(
     __name__,
     "hyp0f1",
@@ -454,15 +441,6 @@ hyp0f1: Binary = declared(
     "The confluent hypergeometric limit function 0F1.",
     ("1.5, 0.5", "1.3683"),
     note=f"{_HOST} It has derivatives by ``z``.",
-)
-hyperu: Ternary = declared(
-    __name__,
-    "hyperu",
-    "a, b, x",
-    _hyperu,
-    "The confluent hypergeometric function U, Tricomi's.",
-    ("1.0, 2.0, 0.5", "2.0000"),
-    note=f"{_HOST} It has derivatives by ``x``.",
 )
 wright_bessel: Ternary = declared(
     __name__,
@@ -492,19 +470,10 @@ wrightomega: Unary = declared(
     note=_HOST,
     is_complex=True,
 )
-lpmv: Ternary = declared(
-    __name__,
-    "lpmv",
-    "m, v, x",
-    _lpmv,
-    "The associated Legendre function of order ``m`` and real degree ``v``.",
-    ("1.0, 2.0, 0.5", "-1.2990"),
-    note=f"{_HOST} It has derivatives by ``x``, strictly between -1 and 1.",
-)
 
 __all__ = [
-    "bei", "beip", "ber", "berp", "hyp0f1", "hyperu", "it2i0k0", "it2j0y0", "it2struve0", "iti0k0", "itj0y0",
-    "itmodstruve0", "itstruve0", "kei", "keip", "ker", "kerp", "log_wright_bessel", "lpmv", "mathieu_a", "mathieu_b",
+    "bei", "beip", "ber", "berp", "hyp0f1", "it2i0k0", "it2j0y0", "it2struve0", "iti0k0", "itj0y0",
+    "itmodstruve0", "itstruve0", "kei", "keip", "ker", "kerp", "log_wright_bessel", "mathieu_a", "mathieu_b",
     "mathieu_cem", "mathieu_modcem1", "mathieu_modcem2", "mathieu_modsem1", "mathieu_modsem2", "mathieu_sem",
     "modstruve", "pbdv", "pbvv", "pbwa", "struve", "wright_bessel", "wrightomega",
 ]  # fmt: skip
