@@ -13,19 +13,21 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core.interrupts import imported
 from pullback.primitives import elementwise as ops
-from pullback.primitives.special import error_functions
+from pullback.primitives.special import error_functions, incomplete
 from pullback.primitives.special import gamma_functions as gamma_primitives
+from pullback.primitives.special import inverse_incomplete as quantiles
 from pullback.primitives.special.exponential_integrals import log_ratio_p
 from pullback.primitives.special.others import exprel_p
+from pullback.primitives.special.precision import doubled
 from pullback.scipy.special import elliptic_formulas
 from pullback.scipy.special.airy import all_of
 from pullback.scipy.special.declared import Binary, Function, Ternary, Unaries, Unary, composed, declared
-from pullback.scipy.special.gammas import betainc, digamma, gamma, gammainc, gammaincc, gammaln
-from pullback.scipy.special.inverses import betaincinv, gammainccinv
-from pullback.scipy.special.relations import relation
+from pullback.scipy.special.differentiated import by_forward_mode, derivative
+from pullback.scipy.special.gammas import digamma
+from pullback.scipy.special.relations import relation, wide
 
 from pullback.primitives.formulas import (  # isort: skip
-    cos, exp, floor, formula, lifted, log, round, sin, sqrt, square, stop_gradient, where,
+    binary, cos, exp, floor, formula, lgamma, lifted, log, round, sin, sqrt, square, stop_gradient, unary, where,
 )  # fmt: skip
 
 
@@ -51,7 +53,8 @@ def _of_trials(name: str) -> Function:
 
 # Elementary functions ------------------------------------------------------------------------------------------------
 
-_gamma, _gammaln = lifted(gamma), lifted(gammaln)
+_gamma, _expm1, _log1p = map(unary, (gamma_primitives.gamma_p, ops.expm1_p, ops.log1p_p))
+_logaddexp = binary(ops.logaddexp_p)
 
 
 def _sin_pi(x: Any) -> Any:
@@ -123,17 +126,16 @@ def _erfi(x: Any) -> Any:
 
 
 def _log_expit(x: Any) -> Any:
-    return -lifted(pnp.logaddexp)(x * 0, -x)
+    return -_logaddexp(x * 0, -x)
 
 
 # Distribution functions ----------------------------------------------------------------------------------------------
 
-_betainc, _gammainc, _gammaincc = lifted(betainc), lifted(gammainc), lifted(gammaincc)
-_betaincinv, _gammainccinv = lifted(betaincinv), lifted(gammainccinv)
-
-
-def _betaincc(a: Any, b: Any, x: Any) -> Any:
-    return _betainc(b, a, 1 - x)
+_gammainc, _gammaincc = binary(incomplete.igamma_p), binary(incomplete.igammac_p)
+_gammainccinv = binary(quantiles.gammainccinv_p)
+_betainc, _betaincc, _betaincinv = (
+    lifted(p.bind) for p in (incomplete.betainc_p, incomplete.betaincc_p, quantiles.betaincinv_p)
+)
 
 
 def _odds(n: Any, d: Any, x: Any) -> tuple[Any, Any]:
@@ -188,7 +190,7 @@ def _bdtr(k: Any, n: Any, p: Any) -> Any:
     below, trials = floor(k), floor(n)
     inside = (below >= 0) & (below < trials) & (p >= 0) & (p <= 1)
     a, b = where(inside, trials - below, 1), where(inside, below + 1, 1)
-    value = _betainc(a, b, where(inside, 1 - p, 0.5))
+    value = _betaincc(b, a, where(inside, p, 0.5))
     defined = (below >= 0) & (below <= trials) & (p >= 0) & (p <= 1)
     return where(inside, value, where(defined, p * 0 + 1, math.nan))
 
@@ -207,7 +209,7 @@ def _nbdtr(k: Any, n: Any, p: Any) -> Any:
 
 
 def _nbdtrc(k: Any, n: Any, p: Any) -> Any:
-    return _betainc(floor(k) + 1, n, 1 - p)
+    return _betaincc(n, floor(k) + 1, p)
 
 
 def _stdtr(df: Any, t: Any) -> Any:
@@ -227,8 +229,8 @@ def _stdtr(df: Any, t: Any) -> Any:
 
 def _density(df: Any, t: Any) -> Any:
     """Return the density of Student's distribution, the derivative of its distribution function."""
-    factor = exp(_gammaln((df + 1) / 2) - _gammaln(df / 2)) / sqrt(df * math.pi)
-    return factor * exp(-(df + 1) / 2 * lifted(pnp.log1p)(square(t) / df))
+    factor = exp(lgamma((df + 1) / 2) - lgamma(df / 2)) / sqrt(df * math.pi)
+    return factor * exp(-(df + 1) / 2 * _log1p(square(t) / df))
 
 
 # Declarations --------------------------------------------------------------------------------------------------------
@@ -269,7 +271,7 @@ cbrt: Unary = declared(__name__, "cbrt", "x", pnp.cbrt, "The real cube root.", (
 sinc: Unary = declared(__name__, "sinc", "x", pnp.sinc, "``sin(pi x) / (pi x)``, and 1 at 0.", ("0.5", "0.6366"))
 log_expit: Unary = _unary("log_expit", _log_expit, "The logarithm of the logistic function.", ("0.0", "-0.6931"))
 softplus: Unary = _unary(
-    "softplus", lambda x: lifted(pnp.logaddexp)(x * 0, x), "``log(1 + exp(x))``, without overflow.", ("0.0", "0.6931")
+    "softplus", lambda x: _logaddexp(x * 0, x), "``log(1 + exp(x))``, without overflow.", ("0.0", "0.6931")
 )
 sindg: Unary = _unary("sindg", _sine, "The sine of an angle in degrees, exact at multiples of 90.", ("30.0", "0.5000"))
 cosdg: Unary = _unary(
@@ -307,7 +309,7 @@ agm: Binary = _binary(
 powm1: Binary = _binary(
     "powm1",
     "x, y",
-    lambda x, y: lifted(pnp.expm1)(y * log(x)),
+    lambda x, y: _expm1(y * log(x)),
     "``x**y - 1``, without cancellation.",
     ("2.0, 3.0", "7.0000"),
     "Compiled it takes positive ``x``, and returns NaN for negative ones.",
@@ -336,7 +338,7 @@ inv_boxcox: Binary = _binary(
 inv_boxcox1p: Binary = _binary(
     "inv_boxcox1p",
     "y, lmbda",
-    lambda y, power: lifted(pnp.expm1)(_power_of(y, power)),
+    lambda y, power: _expm1(_power_of(y, power)),
     "The inverse of :func:`boxcox1p`.",
     ("1.5, 2.0", "1.0000"),
 )
@@ -419,17 +421,36 @@ def _sinh_ratio(x: Any) -> Any:
     return ops.mul(ops.add(exprel_p.bind(x), exprel_p.bind(ops.neg(x))), 0.5)
 
 
-_stdtr_by_t = formula(_density)
-_stdtr_p = relation("stdtr", "df, t", None, _stdtr_by_t, formula=formula(_stdtr))
-_stdtrit: Function = relation("stdtrit", "df, p", None, lambda df, p: ops.div(1, _stdtr_by_t(df, _stdtrit(df, p))))
+_density_of_t = doubled(formula(_density))
+
+
+def _by_t(t: Any, df: Any, x: Any, *, orders: tuple[int, ...]) -> Any:
+    return ops.mul(t, doubled(derivative(formula(_density), orders))(df, x))
+
+
+_stdtr_p = by_forward_mode(
+    "stdtr", formula(_stdtr), arity=2, host=lambda *xs: _scipys("stdtr")(*map(wide, xs)), integrals=True,
+    slopes=(None, _by_t),
+)  # fmt: skip
+
+
+def _stdtrit_by_df(df: Any, p: Any) -> Any:
+    t = _stdtrit(df, p)
+    return ops.neg(ops.div(_stdtr_p.bind(df, t, orders=(1, 0)), _density_of_t(df, t)))
+
+
+_stdtrit: Function = relation(
+    "stdtrit", "df, p", _stdtrit_by_df, lambda df, p: ops.div(1, _density_of_t(df, _stdtrit(df, p))),
+    formula=quantiles.student_quantile,
+)  # fmt: skip
 stdtr: Binary = declared(
     __name__,
     "stdtr",
     "df, t",
-    _stdtr_p,
+    lambda df, t: _stdtr_p.bind(df, t, orders=(0, 0)),
     "The distribution function of Student's t.",
     ("1.0, 1.0", "0.7500"),
-    note="It has derivatives by ``t``. Compiled it is an incomplete beta function.",
+    note="Compiled it is an incomplete beta function.",
 )
 stdtrit: Binary = declared(
     __name__,
@@ -438,28 +459,13 @@ stdtrit: Binary = declared(
     _stdtrit,
     "The inverse of :func:`stdtr` by ``t``.",
     ("1.0, 0.75", "1.0000"),
-    note="It has derivatives by ``p``. SciPy computes it on the host, also within compiled programs.",
+    note="Compiled it is Newton's iteration for the smaller tail.",
 )
-_ndtri_exp: Function = relation(
-    "ndtri_exp",
-    "y",
-    formula(lambda y: exp(y + square(lifted(_ndtri_exp_of)(y)) / 2) * math.sqrt(2 * math.pi)),
-)
-
-
-def _ndtri_exp_of(y: Any) -> Any:
-    return _ndtri_exp(y)
-
-
 ndtri_exp: Unary = declared(
-    __name__,
-    "ndtri_exp",
-    "y",
-    _ndtri_exp,
-    "The inverse of :func:`log_ndtr`, a quantile by the logarithm of a probability.",
-    ("-1.0", "-0.3375"),
-    note="SciPy computes it on the host, also within compiled programs.",
-)
+    __name__, "ndtri_exp", "y", quantiles.ndtri_exp_p.bind,
+    "The inverse of :func:`log_ndtr`, a quantile by the logarithm of a probability.", ("-1.0", "-0.3375"),
+    note="Compiled it is Newton's iteration.",
+)  # fmt: skip
 _shi = relation("shichi.shi", "x", _sinh_ratio, result=0)
 _chi = relation("shichi.chi", "x", lambda x: ops.div(ops.cosh(x), x), result=1)
 shichi: Unaries = declared(
