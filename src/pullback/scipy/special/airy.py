@@ -13,7 +13,7 @@ from pullback.numpy.promotion import known_int
 from pullback.primitives import elementwise as ops
 from pullback.scipy.special import airy_formulas as formulas
 from pullback.scipy.special.declared import Function, Unaries, declared, now
-from pullback.scipy.special.relations import relation
+from pullback.scipy.special.relations import relation, scipys
 
 _SOURCE = (
     "Compiled, real arguments have Taylor polynomials with exact coefficients, and beyond 12 the expansions DLMF 9.7.5"
@@ -70,11 +70,15 @@ _bipe: Function = relation(
 )  # fmt: skip
 
 
-def all_of(name: str, *parts: Function) -> Function:
-    """Return a function with several results: a single call of SciPy's if the operands are concrete."""
+def all_of(name: str, *parts: Function, inside: Function | None = None) -> Function:
+    """Return a function with several results: a single call of SciPy's if the operands are concrete.
+
+    ``inside`` is that of :func:`scipys`.
+    """
+    host = scipys(name, inside)
 
     def compute(*xs: Any) -> tuple[Array, ...]:
-        found = now(lambda *values: getattr(imported("scipy.special"), name)(*values), *xs)
+        found = now(host, *xs)
         return tuple(part(*xs) for part in parts) if found is None else found
 
     return compute

@@ -343,6 +343,10 @@ def kvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
 # Spherical functions -------------------------------------------------------------------------------------------------
 
 
+_LOOPS = 10_000
+"""The largest order for SciPy's spherical functions, which loop over all lower orders; others are cylindrical."""
+
+
 def _spherical(name: str, of: Function, before: int, after: int, at_zero: float) -> tuple[Function, Function]:
     """Declare a spherical Bessel function of integer order.
 
@@ -354,6 +358,8 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
       before, after: the signs in the derivative.
       at_zero: the value of order 0 at 0; other orders are 0 there if it is finite.
     """
+
+    kind = {"j": "jv", "y": "yv", "i": "iv", "k": "kv"}[name[-2]]
 
     @formula
     def compiled(n: Any, z: Any) -> Any:
@@ -370,7 +376,15 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
         return where((n < 0) | (floor(n) != n), math.nan, where(z < 0, flipped, value))
 
     def host(n: Any, z: Any) -> Any:
-        return getattr(imported("scipy.special"), name)(np.where(n == np.floor(n), n, -1).astype(np.int64), z)
+        scipy = imported("scipy.special")
+        whole, loops = n == np.floor(n), (n > _LOOPS) & (kind in ("jv", "yv"))
+        found = getattr(scipy, name)(np.where(whole & ~loops, n, -1).astype(np.int64), z)
+        if not np.any(loops):
+            return found
+        size, turned = np.where(z == 0, 1, np.abs(z)), (z < 0) & (n % 2 == (1 if kind == "jv" else 0))
+        value = np.where(turned, -1, 1) * np.sqrt(math.pi / 2 / size) * getattr(scipy, kind)(n + 0.5, size)
+        value = np.where(z == 0, 0 if kind == "jv" else -math.inf, value)
+        return np.where(loops & whole, value, found)
 
     def slope(n: Any, z: Any) -> Any:
         lower = ops.mul(ops.mul(n, before), f(ops.max_p.bind(ops.sub(n, 1), 0.0), z))

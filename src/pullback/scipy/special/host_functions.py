@@ -7,14 +7,14 @@ SciPy computes them on the host, also within compiled programs. Derivatives are 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.core.interrupts import imported
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
-from pullback.scipy.special import bessel_orders
+from pullback.scipy.special import bessel_orders, mathieu
 from pullback.scipy.special.airy import all_of
 from pullback.scipy.special.composed_functions import rgamma
 from pullback.scipy.special.declared import Binaries, Binary, Function, Ternaries, Ternary, Unaries, Unary, declared
@@ -240,6 +240,14 @@ it2i0k0: Unaries = declared(
 # The parabolic cylinder ----------------------------------------------------------------------------------------------
 
 
+def _of_moderate_order(v: Any, x: Any) -> Any:
+    """Return a mask of orders up to 100,000: SciPy needs as many numbers in memory as the order.
+
+    Beyond 1,000 its results are zero, infinite or NaN.
+    """
+    return np.abs(v) <= 1e5
+
+
 def _weber(name: str, order: str, sign: int, shift: float) -> tuple[Function, Function]:
     """Declare a function of the parabolic cylinder, and its derivative.
 
@@ -250,8 +258,9 @@ def _weber(name: str, order: str, sign: int, shift: float) -> tuple[Function, Fu
         coefficient = ops.sub(ops.mul(ops.mul(x, x), 0.25), ops.add(a, shift))
         return ops.mul(ops.mul(coefficient, value(a, x)), sign)
 
-    value: Function = relation(name, f"{order}, x", None, lambda a, x: slope(a, x), result=0)
-    slope: Function = relation(f"{name}.slope", f"{order}, x", None, second, result=1)
+    inside = _of_moderate_order
+    value: Function = relation(name, f"{order}, x", None, lambda a, x: slope(a, x), result=0, inside=inside)
+    slope: Function = relation(f"{name}.slope", f"{order}, x", None, second, result=1, inside=inside)
     return value, slope
 
 
@@ -260,7 +269,7 @@ pbdv: Binaries = declared(
     __name__,
     "pbdv",
     "v, x",
-    all_of("pbdv", *_weber("pbdv", "v", 1, 0.5)),
+    all_of("pbdv", *_weber("pbdv", "v", 1, 0.5), inside=_of_moderate_order),
     "The parabolic cylinder function D, and its derivative.",
     ("1.0, 0.5", "0.4697 0.8220"),
     note=_OF_WEBER,
@@ -270,7 +279,7 @@ pbvv: Binaries = declared(
     __name__,
     "pbvv",
     "v, x",
-    all_of("pbvv", *_weber("pbvv", "v", 1, 0.5)),
+    all_of("pbvv", *_weber("pbvv", "v", 1, 0.5), inside=_of_moderate_order),
     "The parabolic cylinder function V, and its derivative.",
     ("1.0, 0.5", "-0.6538 0.5545"),
     note=_OF_WEBER,
@@ -280,7 +289,7 @@ pbwa: Binaries = declared(
     __name__,
     "pbwa",
     "a, x",
-    all_of("pbwa", *_weber("pbwa", "a", -1, 0.0)),
+    all_of("pbwa", *_weber("pbwa", "a", -1, 0.0), inside=_of_moderate_order),
     "The parabolic cylinder function W, and its derivative.",
     ("1.0, 0.5", "0.4679 -0.3951"),
     note=_OF_WEBER,
@@ -289,26 +298,22 @@ pbwa: Binaries = declared(
 
 # Mathieu -------------------------------------------------------------------------------------------------------------
 
-_POINTS = 512
+_mathieu_a = relation(
+    "mathieu_a", "m, q", None, relation("mathieu_a.slope", "m, q", None, None, host=partial(mathieu.slope, odd=False)),
+    host=partial(mathieu.characteristic, odd=False),
+)  # fmt: skip
+_mathieu_b = relation(
+    "mathieu_b", "m, q", None, relation("mathieu_b.slope", "m, q", None, None, host=partial(mathieu.slope, odd=True)),
+    host=partial(mathieu.characteristic, odd=True),
+)  # fmt: skip
 
 
-def _slope_of_value(name: str, function: str) -> Function:
-    """Return the derivative of a characteristic value by q: the mean of ``4 cos(2 t) w(t)**2`` over the circle.
+def _few_coefficients(m: Any, q: Any, x: Any) -> Any:
+    """Return a mask of orders and parameters for which SciPy has values: others need more than 251 coefficients.
 
-    ``w`` is the Mathieu function of that value, whose square has the mean 1/2 (Hellmann 1937, Feynman 1939). The
-    rectangle rule converges exponentially, as the integrand is periodic and analytic.
+    SciPy needs seconds to find that out.
     """
-
-    def host(m: Any, q: Any) -> Any:
-        degrees = np.arange(_POINTS) * (360 / _POINTS)
-        values = getattr(imported("scipy.special"), function)(m[..., None], q[..., None], degrees)[0]
-        return 4 * np.mean(np.cos(np.radians(2 * degrees)) * values**2, axis=-1)
-
-    return relation(f"{name}.slope", "m, q", None, None, host=host)
-
-
-_mathieu_a = relation("mathieu_a", "m, q", None, _slope_of_value("mathieu_a", "mathieu_cem"))
-_mathieu_b = relation("mathieu_b", "m, q", None, _slope_of_value("mathieu_b", "mathieu_sem"))
+    return (np.abs(m) <= 500) & (np.abs(q) <= 5000)
 
 
 def _mathieu(name: str, value: Function, radial: bool) -> tuple[Function, Function]:
@@ -321,8 +326,10 @@ def _mathieu(name: str, value: Function, radial: bool) -> tuple[Function, Functi
         coefficient = ops.sub(ops.mul(ops.mul(q, 2), turned), value(m, q))
         return ops.mul(ops.mul(coefficient, w(m, q, x)), -unit if radial else unit)
 
-    w: Function = relation(name, "m, q, x", None, None, lambda m, q, x: ops.mul(slope(m, q, x), unit), result=0)
-    slope: Function = relation(f"{name}.slope", "m, q, x", None, None, second, result=1)
+    w: Function = relation(
+        name, "m, q, x", None, None, lambda m, q, x: ops.mul(slope(m, q, x), unit), result=0, inside=_few_coefficients
+    )
+    slope: Function = relation(f"{name}.slope", "m, q, x", None, None, second, result=1, inside=_few_coefficients)
     return w, slope
 
 
@@ -354,7 +361,7 @@ mathieu_cem: Ternaries = declared(
     __name__,
     "mathieu_cem",
     "m, q, x",
-    all_of("mathieu_cem", *_mathieu("mathieu_cem", _mathieu_a, False)),
+    all_of("mathieu_cem", *_mathieu("mathieu_cem", _mathieu_a, False), inside=_few_coefficients),
     "The even Mathieu function, and its derivative.",
     ("1.0, 0.5, 30.0", "0.8629 -0.3035"),
     note=_DEGREES,
@@ -364,7 +371,7 @@ mathieu_sem: Ternaries = declared(
     __name__,
     "mathieu_sem",
     "m, q, x",
-    all_of("mathieu_sem", *_mathieu("mathieu_sem", _mathieu_b, False)),
+    all_of("mathieu_sem", *_mathieu("mathieu_sem", _mathieu_b, False), inside=_few_coefficients),
     "The odd Mathieu function, and its derivative.",
     ("1.0, 0.5, 30.0", "0.4412 0.8594"),
     note=_DEGREES,
@@ -374,7 +381,7 @@ mathieu_modcem1: Ternaries = declared(
     __name__,
     "mathieu_modcem1",
     "m, q, x",
-    all_of("mathieu_modcem1", *_mathieu("mathieu_modcem1", _mathieu_a, True)),
+    all_of("mathieu_modcem1", *_mathieu("mathieu_modcem1", _mathieu_a, True), inside=_few_coefficients),
     "The even modified Mathieu function of the first kind, and its derivative.",
     ("1.0, 0.5, 0.3", "0.5976 0.0717"),
     note=_OF_MATHIEU,
@@ -384,7 +391,7 @@ mathieu_modsem1: Ternaries = declared(
     __name__,
     "mathieu_modsem1",
     "m, q, x",
-    all_of("mathieu_modsem1", *_mathieu("mathieu_modsem1", _mathieu_b, True)),
+    all_of("mathieu_modsem1", *_mathieu("mathieu_modsem1", _mathieu_b, True), inside=_few_coefficients),
     "The odd modified Mathieu function of the first kind, and its derivative.",
     ("1.0, 0.5, 0.3", "0.1984 0.6486"),
     note=_OF_MATHIEU,
@@ -394,7 +401,7 @@ mathieu_modcem2: Ternaries = declared(
     __name__,
     "mathieu_modcem2",
     "m, q, x",
-    all_of("mathieu_modcem2", *_mathieu("mathieu_modcem2", _mathieu_a, True)),
+    all_of("mathieu_modcem2", *_mathieu("mathieu_modcem2", _mathieu_a, True), inside=_few_coefficients),
     "The even modified Mathieu function of the second kind, and its derivative.",
     ("1.0, 0.5, 0.3", "-0.7852 0.9710"),
     note=_OF_MATHIEU,
@@ -404,7 +411,7 @@ mathieu_modsem2: Ternaries = declared(
     __name__,
     "mathieu_modsem2",
     "m, q, x",
-    all_of("mathieu_modsem2", *_mathieu("mathieu_modsem2", _mathieu_b, True)),
+    all_of("mathieu_modsem2", *_mathieu("mathieu_modsem2", _mathieu_b, True), inside=_few_coefficients),
     "The odd modified Mathieu function of the second kind, and its derivative.",
     ("1.0, 0.5, 0.3", "-0.8044 0.5791"),
     note=_OF_MATHIEU,
