@@ -29,6 +29,9 @@ from pullback.primitives.formulas import (  # isort: skip
 )  # fmt: skip
 
 
+_double = np.dtype(np.float64)
+
+
 def _constant(x: Any, value: float) -> Any:
     return shapes.full((), value, x.dtype)
 
@@ -203,6 +206,14 @@ yve: Binary = declared(
 def _hankel(name: str, sign: int, scaled: bool) -> Any:
     """Make a Hankel function of real numbers: ``jv + sign 1j yv``, times ``exp(-sign 1j x)`` if ``scaled``."""
 
+    def of_doubles(v: Any, x: Any) -> Any:
+        first, second = jv(v, x), ops.mul(yv(v, x), sign)
+        if not scaled:
+            return ops.complex(first, second)
+        cosine, sine = ops.cos(x), ops.mul(ops.sin(x), -sign)
+        real = ops.sub(ops.mul(first, cosine), ops.mul(second, sine))
+        return ops.complex(real, ops.add(ops.mul(first, sine), ops.mul(second, cosine)))
+
     def compute(v: Any, x: Any) -> Any:
         values = on_host(v, x)
         width = dtypes.to_complex(x.dtype)
@@ -210,12 +221,7 @@ def _hankel(name: str, sign: int, scaled: bool) -> Any:
             wide = [value.astype(np.float64) for value in values]
             found = state.silently(getattr(imported("scipy.special"), name), *wide)
             return ArrayImpl(np.asarray(found).astype(width))
-        first, second = jv(v, x), ops.mul(yv(v, x), sign)
-        if scaled:
-            cosine, sine = ops.cos(x), ops.mul(ops.sin(x), -sign)
-            real = ops.sub(ops.mul(first, cosine), ops.mul(second, sine))
-            return ops.complex(real, ops.add(ops.mul(first, sine), ops.mul(second, cosine)))
-        return ops.complex(first, second)
+        return ops.convert_element_type(of_doubles(*[ops.convert_element_type(y, _double) for y in (v, x)]), width)
 
     kind = "first" if sign > 0 else "second"
     factor = f", times ``exp({'-' if sign > 0 else ''}1j x)``" if scaled else ""
