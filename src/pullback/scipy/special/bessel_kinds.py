@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,19 @@ from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.docs import describe
 from pullback.core.errors import ArgumentError
 from pullback.core.interrupts import imported
-from pullback.core.trace import state
+from pullback.core.trace import Primitive, state
 from pullback.numpy.promotion import known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import on_host
 from pullback.scipy.special import bessel_orders
 from pullback.scipy.special.declared import Binary, Function, Unary, declared
+from pullback.scipy.special.differentiated import by_forward_mode
 from pullback.scipy.special.operands import real_operands
-from pullback.scipy.special.relations import relation
+from pullback.scipy.special.relations import relation, wide
 
 from pullback.primitives.formulas import (  # isort: skip
-    exp, floor, formula, lifted, sqrt, where,
+    exp, floor, formula, lifted, sqrt, stop_gradient, where,
 )  # fmt: skip
 
 
@@ -111,41 +113,65 @@ yn: Binary = declared(
 # Scaled functions ----------------------------------------------------------------------------------------------------
 
 
+def _wide_host(name: str, *xs: Any) -> Any:
+    return getattr(imported("scipy.special"), name)(*map(wide, xs))
+
+
 @formula
 def _kve_formula(v: Any, x: Any) -> Any:
-    return bessel_orders._kve(abs(v), x)
+    return bessel_orders._kve(where(stop_gradient(v) < 0, -v, v), stop_gradient(x))
 
 
 @formula
 def _ive_formula(v: Any, x: Any) -> Any:
     """Evaluate ``exp(-abs(x)) I_v(x)``; negative orders follow from DLMF 10.27.2."""
-    size, order = abs(x), abs(v)
+    x, fixed = stop_gradient(x), stop_gradient(v)
+    size, order = abs(x), where(fixed < 0, -v, v)
     bounded = where(size < 1e15, size, 1e15)
     value = bessel_orders._ive(order, bounded)
     safe = where(size > bessel_orders._LEAST, bounded, bessel_orders._LEAST)
     turn = bessel_orders._sin_pi(order)
     other = bessel_orders._times(turn, bessel_orders._kve(order, safe) * exp(-2 * safe)) * (2 / math.pi)
-    value = where(v < 0, value + other, value)
-    whole = floor(v) == v
-    flipped = where(whole, bessel_orders._parity(v) * value, math.nan)
-    return where(x < 0, flipped, where((x == x) & (v == v), value, math.nan))
+    value = where(fixed < 0, value + other, value)
+    flipped = where(floor(fixed) == fixed, bessel_orders._parity(fixed) * value, math.nan)
+    return where(x < 0, flipped, where((x == x) & (fixed == fixed), value, math.nan))
 
 
-def _ive_slope(v: Any, x: Any) -> Any:
-    both = ops.add(_ive(ops.sub(v, 1), x), _ive(ops.add(v, 1), x))
-    return ops.sub(ops.mul(both, 0.5), ops.mul(ops.sign(x), _ive(v, x)))
+def _neighbours(p: Primitive, v: Any, x: Any, orders: tuple[int, ...]) -> Any:
+    """Return half of the sum of the functions of both neighbouring orders."""
+    lower, upper = bessel_orders._of_both(p, ops.sub(v, 1), ops.add(v, 1), x, orders)
+    return ops.mul(ops.add(lower, upper), 0.5)
 
 
-def _kve_slope(v: Any, x: Any) -> Any:
-    both = ops.add(_kve(ops.sub(v, 1), x), _kve(ops.add(v, 1), x))
-    return ops.sub(_kve(v, x), ops.mul(both, 0.5))
+def _ive_slope(t: Any, v: Any, x: Any, *, orders: tuple[int, ...]) -> Any:
+    scale = ops.mul(ops.sign(x), ive_p.bind(v, x, orders=orders))
+    return ops.mul(t, ops.sub(_neighbours(ive_p, v, x, orders), scale))
 
 
-_ive: Function = relation("ive", "v, x", None, _ive_slope, formula=_ive_formula)
-_kve: Function = relation("kve", "v, x", None, _kve_slope, formula=_kve_formula)
+def _kve_slope(t: Any, v: Any, x: Any, *, orders: tuple[int, ...]) -> Any:
+    return ops.mul(t, ops.sub(kve_p.bind(v, x, orders=orders), _neighbours(kve_p, v, x, orders)))
+
+
+ive_p, kve_p = (
+    by_forward_mode(name, of, arity=2, host=partial(_wide_host, name), integrals=True, slopes=(None, slope))
+    for name, of, slope in (("ive", _ive_formula, _ive_slope), ("kve", _kve_formula, _kve_slope))
+)
+
+
+def _ive(v: Any, x: Any) -> Any:
+    return ive_p.bind(v, x, orders=(0, 0))
+
+
+def _kve(v: Any, x: Any) -> Any:
+    return kve_p.bind(v, x, orders=(0, 0))
+
+
 _k0e: Function = relation("k0e", "x", lambda x: ops.sub(_k0e(x), _k1e(x)), formula=lambda x: _kve(_constant(x, 0.0), x))
 _k1e: Function = relation(
-    "k1e", "x", lambda x: _kve_slope(_constant(x, 1.0), x), formula=lambda x: _kve(_constant(x, 1.0), x)
+    "k1e",
+    "x",
+    lambda x: ops.sub(_k1e(x), _neighbours(kve_p, _constant(x, 1.0), x, (0, 0))),
+    formula=lambda x: _kve(_constant(x, 1.0), x),
 )
 ive: Binary = declared(
     __name__,
@@ -154,7 +180,6 @@ ive: Binary = declared(
     _ive,
     "The modified Bessel function of the first kind times ``exp(-abs(x))``.",
     ("0.5, 1.0", "0.3450"),
-    note="It has derivatives by ``x``; those of :func:`iv` are by ``v`` too.",
 )
 kve: Binary = declared(
     __name__,
@@ -163,7 +188,6 @@ kve: Binary = declared(
     _kve,
     "The modified Bessel function of the second kind times ``exp(x)``.",
     ("0.5, 1.0", "1.2533"),
-    note="It has derivatives by ``x``; those of :func:`kv` are by ``v`` too.",
 )
 k0e: Unary = declared(
     __name__,
@@ -351,6 +375,8 @@ def kvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
 
 _LOOPS = 10_000
 """The largest order for SciPy's spherical functions, which loop over all lower orders; others are cylindrical."""
+_MOST = 1e9
+"""The largest number for them: of larger ones SciPy's cylindrical functions return zero."""
 
 
 def _spherical(name: str, of: Function, before: int, after: int, at_zero: float) -> tuple[Function, Function]:
@@ -390,6 +416,7 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
         size, turned = np.where(z == 0, 1, np.abs(z)), (z < 0) & (n % 2 == (1 if kind == "jv" else 0))
         value = np.where(turned, -1, 1) * np.sqrt(math.pi / 2 / size) * getattr(scipy, kind)(n + 0.5, size)
         value = np.where(z == 0, 0 if kind == "jv" else -math.inf, value)
+        value = np.where(size > _MOST, math.nan, value)
         return np.where(loops & whole, value, found)
 
     def slope(n: Any, z: Any) -> Any:

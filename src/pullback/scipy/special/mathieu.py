@@ -48,8 +48,9 @@ def slope(m: Any, q: Any, *, odd: bool) -> Any:
     """
     m, q = np.broadcast_arrays(m, q)
     far = _is_far(m, q)
-    ratio = np.where(far, q / np.square(np.where(far, m, 1)), 0)
-    expansion = np.where(far, ratio * (1 + ratio * ratio * (5 / 8)), np.nan)
+    square = np.square(np.where(far, m, _LARGE))
+    ratio = np.where(far, q / square, 0)
+    expansion = np.where(far, ratio * (1 + 1 / square + ratio * ratio * (5 / 8)), np.nan)
     return _each(lambda m, q: _eigenpair(m, q, odd)[1], ~far & _has_value(m, q, odd), expansion, m, q)
 
 
