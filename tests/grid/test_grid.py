@@ -241,9 +241,9 @@ OF_PEAKS = """
     argrelextrema argrelmax argrelmin find_peaks peak_prominences peak_widths
 """
 OF_FILTERS = """
-    bessel butter cheby1 cheby2 decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos freqz_zpk iirfilter
-    iirnotch iirpeak lfiltic resample resample_poly sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos tf2zpk upfirdn
-    zpk2sos zpk2tf
+    bessel butter cheby1 cheby2 decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos freqz_zpk get_window
+    iirfilter iirnotch iirpeak lfiltic resample resample_poly sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos
+    tf2zpk upfirdn zpk2sos zpk2tf
 """
 OF_WAVES = """
     chirp coherence correlation_lags czt gausspulse hilbert periodogram sawtooth spectrogram square sweep_poly

@@ -31,16 +31,16 @@ from pullback.scipy.signal.responses import freqs, freqs_zpk, freqz, freqz_sos, 
 from pullback.scipy.signal.spectra import csd, detrend, istft, stft, welch
 from pullback.scipy.signal.transforms import correlation_lags, czt, hilbert, zoom_fft
 from pullback.scipy.signal.waveforms import chirp, gausspulse, sawtooth, square, sweep_poly, unit_impulse
+from pullback.scipy.signal.windows import get_window
 from pullback.scipy.signal.zero_phase import filtfilt, lfiltic, sosfilt_zi, sosfiltfilt
 
 __all__ = [
-    "argrelextrema", "argrelmax", "argrelmin", "bessel", "butter", "cheby1", "cheby2", "chirp", "coherence",
-    "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd", "czt", "decimate", "detrend",
-    "ellip", "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqs", "freqs_zpk", "freqz", "freqz_sos",
-    "freqz_zpk", "gausspulse", "hilbert", "iirfilter", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi",
+    "argrelextrema", "argrelmax", "argrelmin", "bessel", "butter", "cheby1", "cheby2", "chirp", "coherence", "convolve",
+    "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd", "czt", "decimate", "detrend", "ellip",
+    "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk",
+    "gausspulse", "get_window", "hilbert", "iirfilter", "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi",
     "lfiltic", "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter",
     "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square",
-    "stft", "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "welch", "zoom_fft", "zpk2sos",
-    "zpk2tf",
+    "stft", "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "welch", "zoom_fft", "zpk2sos", "zpk2tf",
 ]  # fmt: skip
-face(globals())
+face(globals(), modules="wavelets windows")

@@ -14,13 +14,13 @@ from pullback.core import dtypes
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
-from pullback.core.interrupts import imported
 from pullback.core.source import warn
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.scipy.arguments import inexact
+from pullback.scipy.signal.windows import get_window
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
@@ -70,10 +70,10 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
         if size < 1:
             raise ArgumentError(f"{name}: nperseg must be positive, got {size}")
         try:
-            values = imported("scipy.signal").get_window(window, size)
-        except (ValueError, TypeError, IndexError) as error:
+            values = get_window(window, size)
+        except ArgumentError as error:
             raise ArgumentError(f"{name}: unknown window {quote(window)}: {error}") from None
-        return ArrayImpl(values.astype(real)), size
+        return values if values.dtype == real else ops.convert_element_type(values, real), size
     vector = inexact(name, window)
     if len(vector.shape) != 1 or not vector.shape[0] or dtypes.is_complex(vector.dtype):
         raise ShapeError(
