@@ -25,6 +25,7 @@ _MEANING = (
     "default_device", "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
     "check_indices", "check_static_indices", "error_checking_behavior_oob", "enable_custom_prng", "context_mesh",
     "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros", "backward_logs",
+    "disable_bwd_checks", "xla_metadata",
 )  # fmt: skip
 """The switches that a compiled program depends on."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -93,6 +94,7 @@ class Config(threading.local):
       trace_context: the values of the switches that programs depend on, as a cache key.
       context_mesh: the mesh that this thread has set, by ``set_mesh`` for example.
       backward_logs: whether this thread transposes for the sake of what backward rules log.
+      xla_metadata: names and values that this thread adds to the operations of programs, for the compiler.
     """
 
     enable_x64: bool = False
@@ -122,6 +124,7 @@ class Config(threading.local):
     check_static_indices: bool = False
     error_checking_behavior_oob: str = "ignore"
     check_custom_rules: bool = False
+    disable_bwd_checks: bool = False
     check_tracer_leaks: bool = False
     debug_key_reuse: bool = False
     masked_zeros: bool = False
@@ -147,6 +150,7 @@ class Config(threading.local):
     trace_context: TraceContext
     context_mesh = None
     backward_logs = False
+    xla_metadata = ()
 
     def update(self, name: str, value: Any) -> None:
         """Set a switch for the whole process, in every thread that has not overridden it.
