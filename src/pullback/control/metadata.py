@@ -234,6 +234,7 @@ def xla_metadata_call2(
     if f is not None and not callable(f):
         raise ArgumentError(f"xla_metadata_call: expected a callable to mark, got {f!r}")
     marks = _checked("xla_metadata_call", {} if metadata is None else metadata)
+    derived: Metadata | None
     if ad_metadata == "same":
         derived = None
     elif ad_metadata == "drop":
