@@ -695,3 +695,35 @@ def test_what_the_steps_say_of_the_arguments() -> None:
     assert hlo.as_hlo_text() == hlo == lowered.as_text("hlo")
     assert hlo.startswith("HloModule")
     assert "stablehlo" in lowered.compiler_ir()
+
+
+def test_what_is_no_function_to_compile() -> None:
+    def numbers(n: Any) -> Any:
+        yield n
+
+    with pytest.raises(errors.ArgumentError, match=r"a generator function, .*numbers at .*Return a list"):
+        jit(numbers)
+    with pytest.raises(errors.ArgumentError, match="staticmethod arguments are not supported"):
+        jit(staticmethod(jnp.sin))
+
+
+def test_types_of_results_have_the_shardings_that_are_asked_for() -> None:
+    sharding = pullback.sharding.SingleDeviceSharding(pullback.devices()[0])
+    f = jit(lambda x: (x, 2 * x), out_shardings=(None, sharding))
+    first, second = f.eval_shape(jnp.ones(3))
+    assert (first.sharding, second.sharding, second.shape) == (None, sharding, (3,))
+
+
+def test_a_traced_array_has_the_sharding_of_its_type_only() -> None:
+    seen = []
+
+    @jit
+    def f(x: Any) -> Any:
+        seen.append(hasattr(x, "sharding"))
+        with pytest.raises(AttributeError, match=r"jax.typeof\(x\).sharding"):
+            x.sharding  # noqa: B018
+        return x
+
+    f(1.0)
+    pullback.grad(f)(1.0)
+    assert seen[0] is False

@@ -45,6 +45,7 @@ class ShapeDtypeStruct:
       manual_axis_type, is_ref: must have their default values.
 
     Raises:
+      ArgumentError: no dtype, or a shape that is no sequence or has None (a TypeError and ValueError).
       UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
 
     >>> from pullback import ShapeDtypeStruct
@@ -78,6 +79,11 @@ class ShapeDtypeStruct:
         if not isinstance(shape, Iterable):
             raise ArgumentError(f"ShapeDtypeStruct: shape must be a sequence of ints, got {quote(shape)}")
         self.shape: Shape = tuple(shape)
+        if any(n is None for n in self.shape):
+            raise ArgumentError(
+                f"ShapeDtypeStruct: the shape cannot have None, got {self.shape}: a size is an int, or one of "
+                f"export.symbolic_shape"
+            )
         self.dtype = dtypes.canonicalize_dtype(dtype)
         self.weak_type = flag("ShapeDtypeStruct", "weak_type", weak_type)
 
