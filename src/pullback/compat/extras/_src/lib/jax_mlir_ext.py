@@ -1,4 +1,4 @@
-"""``jax._src.lib.jax_mlir_ext``: what ``jaxlib`` adds to the Python bindings of MLIR, for JAX's own tutorial Autodidax."""
+"""``jax._src.lib.jax_mlir_ext``: what ``jaxlib`` adds to the bindings of MLIR, for JAX's own tutorial Autodidax."""
 
 from __future__ import annotations
 
