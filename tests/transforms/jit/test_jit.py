@@ -727,3 +727,19 @@ def test_a_traced_array_has_the_sharding_of_its_type_only() -> None:
     f(1.0)
     pullback.grad(f)(1.0)
     assert seen[0] is False
+
+
+def test_shardings_that_do_not_go_together() -> None:
+    mesh = pullback.make_mesh((1,), ("i",), (pullback.sharding.AxisType.Auto,))
+    free, rows = (pullback.NamedSharding(mesh, pullback.P(entry)) for entry in (pullback.P.UNCONSTRAINED, "i"))
+    for option in ("in_shardings", "out_shardings"):
+        with pytest.raises(errors.ShardingError, match=f"{option}: unconstrained axes are not allowed"):
+            jit(jnp.sin, **{option: free})
+        for where in ({"device": pullback.devices()[0]}, {"backend": "cpu"}):
+            with pytest.raises(errors.ArgumentError, match=f"either {next(iter(where))} or {option}"):
+                jit(jnp.sin, **{option: rows}, **where)
+    with pytest.raises(errors.ShardingError, match="None instead of a sharding"):
+        pullback.lax.with_sharding_constraint((1.0, 2.0), (rows, None))
+    for sharding in (pullback.NamedSharding(mesh, pullback.P(None, "i")), pullback.P(None, "i")):
+        with pytest.raises(errors.ShardingError, match="rank at least 2, but was applied to a value of rank 1"):
+            pullback.ShapeDtypeStruct((3,), "float32", sharding=sharding)

@@ -596,6 +596,12 @@ def _options(
 
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: pass either device or backend; got {device!r} and {backend!r}")
+    where = [name for name, value in (("device", device), ("backend", backend)) if value is not None]
+    for name, shardings in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if where and shardings is not None:
+            raise ArgumentError(
+                f"jit of {name_of(fun)}: pass either {where[0]} or {name}, which say where the function runs"
+            )
     placements = [
         None if shardings is None else PlacementTree(shardings, f"jit of {name_of(fun)}, {what}")
         for shardings, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))
