@@ -30,11 +30,11 @@ class UserContext:
 
     @property
     def value(self) -> Any:
-        return dict(config.user_contexts).get(self, self.get_global())
+        return dict[Any, Any](config.user_contexts).get(self, self.get_global())
 
     def get_global(self) -> Any:
         """Return the value in threads that are not within a context."""
-        return dict(config.user_defaults).get(self, self._default)
+        return dict[Any, Any](config.user_defaults).get(self, self._default)
 
     def set_global(self, value: Any) -> None:
         """Set the value for all threads."""

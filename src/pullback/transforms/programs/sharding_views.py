@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from pullback.backends.devices.devices import Device
@@ -44,7 +43,10 @@ def visualize_array_sharding(arr: ArrayLike, **kwargs: Any) -> None:
     └────────┘
     """
     array = as_array(arr)
-    show = partial(visualize_sharding, array.shape, **kwargs)
+
+    def show(sharding: Sharding) -> None:
+        visualize_sharding(array.shape, sharding, **kwargs)
+
     if isinstance(array, Tracer):
         inspect_array_sharding(array, callback=show)
     else:

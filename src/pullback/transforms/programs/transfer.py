@@ -235,10 +235,9 @@ def copy_to_host_async(x: T) -> T:
     array([1., 1.], dtype=float32)
     """
     for leaf in tree.leaves(x):
-        if not isinstance(leaf, Array):
-            method = getattr(leaf, "copy_to_host_async", None)
-            if method is not None:
-                method()
-        elif is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
-            backend().fetch_ahead(leaf._buffer)
+        if isinstance(leaf, ArrayImpl):
+            if is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
+                backend().fetch_ahead(leaf._buffer)
+        elif not isinstance(leaf, Tracer):
+            getattr(leaf, "copy_to_host_async", bool)()
     return x
