@@ -21,7 +21,7 @@ from pullback.primitives.special.others import exprel_p
 from pullback.primitives.special.precision import doubled
 from pullback.scipy.special import elliptic_formulas
 from pullback.scipy.special.airy import all_of
-from pullback.scipy.special.declared import Binary, Function, Ternary, Unaries, Unary, composed, declared, now
+from pullback.scipy.special.declared import Binary, Function, Ternary, Unaries, Unary, composed, declared
 from pullback.scipy.special.differentiated import by_forward_mode, derivative
 from pullback.scipy.special.gammas import digamma
 from pullback.scipy.special.relations import relation, wide
@@ -123,11 +123,6 @@ def _binom(x: Any, y: Any) -> Any:
 
 def _erfi(x: Any) -> Any:
     return exp(square(x)) * lifted(error_functions.dawsn_p.bind)(x) * (2 / math.sqrt(math.pi))
-
-
-def _sinc(x: Any) -> Any:
-    found = now(np.sinc, x)
-    return pnp.sinc(x) if found is None else found
 
 
 def _log_expit(x: Any) -> Any:
@@ -273,7 +268,7 @@ exp2: Unary = declared(__name__, "exp2", "x", pnp.exp2, "2 to the power of ``x``
 expm1: Unary = declared(__name__, "expm1", "x", pnp.expm1, "``exp(x) - 1``, without cancellation.", ("1.0", "1.7183"))
 log1p: Unary = declared(__name__, "log1p", "x", pnp.log1p, "``log(1 + x)``, without cancellation.", ("1.0", "0.6931"))
 cbrt: Unary = declared(__name__, "cbrt", "x", pnp.cbrt, "The real cube root.", ("8.0", "2.0000"))
-sinc: Unary = declared(__name__, "sinc", "x", _sinc, "``sin(pi x) / (pi x)``, and 1 at 0.", ("0.5", "0.6366"))
+sinc: Unary = declared(__name__, "sinc", "x", pnp.sinc, "``sin(pi x) / (pi x)``, and 1 at 0.", ("0.5", "0.6366"))
 log_expit: Unary = _unary("log_expit", _log_expit, "The logarithm of the logistic function.", ("0.0", "-0.6931"))
 softplus: Unary = _unary(
     "softplus", lambda x: _logaddexp(x * 0, x), "``log(1 + exp(x))``, without overflow.", ("0.0", "0.6931")
