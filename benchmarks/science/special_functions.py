@@ -147,7 +147,10 @@ PART = Part(
         row("lambertw", "(z, k)", (0.05, 9), part=lambda out: out.real),
         row("voigt_profile", "(x, sigma, gamma)", (-3, 3), (0.2, 2), (0.2, 2)),
         *(row(name, "(x)", interval) for interval, names in OF_ONE.items() for name in names.split()),
-        *(of_orders(name, f"({operand})", [], (0.2, 5)) for name, operand in OF_ONE_AND_OTHERS.items()),
+        *(
+            of_orders(name, f"({operand})", [], (0.2, 2 if name == "itairy" else 5))  # beyond 2 SciPy loses digits
+            for name, operand in OF_ONE_AND_OTHERS.items()
+        ),
         *(row(name, f"({operands})", *bounds) for name, (operands, bounds) in OF_TWO.items()),
         *map(of_complex, ("hankel1", "hankel2", "hankel1e", "hankel2e")),
         *(of_orders(name, f"({operands})", orders, *bounds) for name, (operands, orders, bounds) in OF_ORDERS.items()),
