@@ -46,7 +46,14 @@ def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> A
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
-def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhere) -> Primitive:
+def _same(**options: Any) -> dict[str, Any]:
+    """The options of the transpose of a program, where these are the options of the program."""
+    return options
+
+
+def program_primitive(
+    name: str, cut: Cut = _plain_cut, scope: Scope = _everywhere, derived: Callable[..., dict[str, Any]] = _same
+) -> Primitive:
     """Make a primitive that runs a program, its parameter ``jaxpr``.
 
     Transformations of the primitive transform the program. They leave other parameters, the options, unchanged. The
@@ -57,6 +64,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhe
       cut: ``cut(jaxpr, unknown, **options)`` splits the program by partial evaluation. It returns the split, and the
         options that differ for the unknown program; or None if the entire operation is unknown.
       scope: ``scope(**options)`` returns the context in which the program is transformed.
+      derived: ``derived(**options)`` returns the options of the transposed program.
     """
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
@@ -79,7 +87,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhe
         with scope(**options):
             back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
         operands = [x for x, n in zip(args, linear, strict=True) if not n] + [ct for ct in cts if ct is not ZERO]
-        return scatter_where(linear, p.bind(*operands, jaxpr=back, **options), None)
+        return scatter_where(linear, p.bind(*operands, jaxpr=back, **derived(**options)), None)
 
     @p.partial_eval
     def partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
