@@ -59,7 +59,7 @@ EXEMPT: dict[str, str] = {
             "loggamma",
             "t",
             "t_copula",
-        )  # fmt: skip
+        )
     },
 }
 X, Y, N = jnp.array([-1.25, 0.3, 2.5]), jnp.array([0.0, 0.5, 1.0]), jnp.array([jnp.nan, jnp.inf, -jnp.inf, 1.0])
