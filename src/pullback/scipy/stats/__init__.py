@@ -22,5 +22,5 @@ _face(
     "halfnorm hypsecant invgamma invweibull invwishart johnsonsb johnsonsu laplace levy logistic lognorm "
     "loguniform lomax matrix_normal maxwell moyal multinomial multivariate_normal multivariate_t nakagami "
     "nbinom norm pareto poisson powerlaw qmc rayleigh t t_copula triang truncexpon truncnorm uniform "
-    "vonmises weibull_max weibull_min wishart wrapcauchy",
+    "vonmises vonmises_fisher weibull_max weibull_min wishart wrapcauchy",
 )

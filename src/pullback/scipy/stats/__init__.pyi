@@ -66,6 +66,7 @@ from pullback.scipy.stats import truncexpon as truncexpon
 from pullback.scipy.stats import truncnorm as truncnorm
 from pullback.scipy.stats import uniform as uniform
 from pullback.scipy.stats import vonmises as vonmises
+from pullback.scipy.stats import vonmises_fisher as vonmises_fisher
 from pullback.scipy.stats import weibull_max as weibull_max
 from pullback.scipy.stats import weibull_min as weibull_min
 from pullback.scipy.stats import wishart as wishart
@@ -83,6 +84,6 @@ __all__ = [
     "invweibull", "invwishart", "johnsonsb", "johnsonsu", "laplace", "levy", "logistic", "lognorm", "loguniform",
     "lomax", "matrix_normal", "maxwell", "mode", "moyal", "multinomial", "multivariate_normal", "multivariate_t",
     "nakagami", "nbinom", "norm", "pareto", "poisson", "powerlaw", "qmc", "rankdata", "rayleigh", "sem", "t",
-    "t_copula", "triang", "truncexpon", "truncnorm", "uniform", "vonmises", "weibull_max", "weibull_min",
-    "wishart", "wrapcauchy",
+    "t_copula", "triang", "truncexpon", "truncnorm", "uniform", "vonmises", "vonmises_fisher", "weibull_max",
+    "weibull_min", "wishart", "wrapcauchy",
 ]
