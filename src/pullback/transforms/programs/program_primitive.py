@@ -29,6 +29,8 @@ from pullback.transforms.traces.remat import remat_program
 Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
 """A function for partial evaluation; see :func:`program_primitive`."""
 
+Turned = Callable[..., ClosedJaxpr]
+"""From a transposed program, the number of its last inputs that are cotangents, and the options, to the program."""
 
 Scope = Callable[..., AbstractContextManager[None]]
 
@@ -46,7 +48,14 @@ def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> A
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
-def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhere) -> Primitive:
+def _as_it_is(back: ClosedJaxpr, cotangents: int, **options: Any) -> ClosedJaxpr:
+    """Return the transposed program of a primitive that does not change it."""
+    return back
+
+
+def program_primitive(
+    name: str, cut: Cut = _plain_cut, scope: Scope = _everywhere, turned: Turned = _as_it_is
+) -> Primitive:
     """Make a primitive that runs a program, its parameter ``jaxpr``.
 
     Transformations of the primitive transform the program. They leave other parameters, the options, unchanged. The
@@ -57,6 +66,8 @@ def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhe
       cut: ``cut(jaxpr, unknown, **options)`` splits the program by partial evaluation. It returns the split, and the
         options that differ for the unknown program; or None if the entire operation is unknown.
       scope: ``scope(**options)`` returns the context in which the program is transformed.
+      turned: ``turned(back, cotangents, **options)`` returns the transposed program ``back``, perhaps changed;
+        ``cotangents`` is the number of its last inputs that are cotangents.
     """
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
@@ -78,7 +89,9 @@ def program_primitive(name: str, cut: Cut = _plain_cut, scope: Scope = _everywhe
         linear = tuple(map(is_linear, args))
         with scope(**options):
             back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
-        operands = [x for x, n in zip(args, linear, strict=True) if not n] + [ct for ct in cts if ct is not ZERO]
+        given = [ct for ct in cts if ct is not ZERO]
+        operands = [x for x, n in zip(args, linear, strict=True) if not n] + given
+        back = turned(back, len(given), **options)
         return scatter_where(linear, p.bind(*operands, jaxpr=back, **options), None)
 
     @p.partial_eval
