@@ -91,8 +91,7 @@ def program_primitive(
             back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
         given = [ct for ct in cts if ct is not ZERO]
         operands = [x for x, n in zip(args, linear, strict=True) if not n] + given
-        back = turned(back, len(given), **options)
-        return scatter_where(linear, p.bind(*operands, jaxpr=back, **options), None)
+        return scatter_where(linear, p.bind(*operands, jaxpr=turned(back, len(given), **options), **options), None)
 
     @p.partial_eval
     def partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
