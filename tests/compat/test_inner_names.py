@@ -17,8 +17,9 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import core, errors, interpreters, random
-from pullback.compat.extras import __version_info__, legacy_prng_key, version
+from pullback.compat.extras import __version_info__, legacy_prng_key, make_user_context, version
 from pullback.compat.extras import core as served_core
+from pullback.compat.extras import lax as served_lax
 from pullback.compat.extras._src import (
     ad_util,
     api_util,
@@ -672,3 +673,51 @@ def test_tracers_with_a_known_value() -> None:
     assert jax.grad(lambda x: x * served_core.concrete_or_error(int, x))(3.0) == 3.0
     with pytest.raises(errors.ConcretizationTypeError, match="a conversion needs a concrete value"):
         jax.jit(lambda x: served_core.concrete_or_error(None, x))(3.0)
+
+
+def test_a_users_context_is_part_of_the_key_of_compiled_functions() -> None:
+    context, seen = make_user_context(1), []
+
+    @jax.jit
+    def f(x: Any) -> Any:
+        seen.append(context.value)
+        return context.value * x
+
+    def values() -> list[float]:
+        found = [float(f(1.0))]
+        for value in (2, 3):
+            with context(value):
+                found.append(float(f(1.0)))
+        return found
+
+    assert values() == values() == [1, 2, 3]
+    assert seen == [1, 2, 3]
+    context.set_global(5)
+    assert (float(f(1.0)), context.get_global(), context.value) == (5, 5, 5)
+    with pytest.raises(TypeError, match="unhashable"), context([]):
+        pass
+
+
+@pytest.mark.parametrize("rule", ["jvp", "vjp", None])
+def test_a_sink_keeps_equations_in_programs(rule: str | None) -> None:
+    def f(x: Any) -> Any:
+        served_lax.dce_sink({"y": jnp.cos(x)})
+        return 2 * x
+
+    def in_rule(x: Any) -> Any:
+        served_lax.dce_sink(x)
+        return f(x)
+
+    g: Any = f
+    if rule == "jvp":
+        g = jax.custom_jvp(f)
+        g.defjvp(lambda primals, tangents: (in_rule(*primals), 2 * tangents[0]))
+    elif rule == "vjp":
+        g = jax.custom_vjp(f)
+        g.defvjp(lambda x: (in_rule(x), None), lambda _, ct: (2 * ct,))
+    assert "cos" in str(jax.make_jaxpr(jax.jit(g))(1.0))
+    assert "stablehlo.cosine" in jax.jit(f).lower(1.0).as_text()
+    assert float(jax.jit(jax.grad(g))(3.0)) == float(jax.grad(g)(3.0)) == 2
+    assert jax.vmap(g)(jnp.arange(2.0)).tolist() == jax.jit(jax.vmap(g))(jnp.arange(2.0)).tolist() == [0, 2]
+    with pytest.raises(errors.UnsupportedArgumentError, match="prevent_mlir_dce"):
+        served_lax.dce_sink(1.0, prevent_mlir_dce=True)

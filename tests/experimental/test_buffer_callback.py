@@ -10,7 +10,6 @@ import pytest
 import pullback.numpy as jnp
 from pullback import ShapeDtypeStruct, device_put, jit, memory, vmap
 from pullback.errors import JaxRuntimeError
-from pullback.experimental import xla_metadata
 from pullback.experimental.buffer_callback import Buffer, ExecutionContext, ExecutionStage, buffer_callback
 from pullback.experimental.compute_on import compute_on
 
@@ -63,14 +62,7 @@ def test_aliases_that_do_not_fit() -> None:
         ExecutionContext().stream  # noqa: B018
 
 
-def test_advice_has_no_effect() -> None:
-    with xla_metadata.fuse_limit(), xla_metadata.set_xla_metadata(stage="one"):
-        assert xla_metadata.must_fuse_call("1")(jnp.square)(3.0) == 9
-    assert xla_metadata.set_xla_metadata(3, stage="one") == 3
-    squared = jit(jnp.square)
-    assert xla_metadata.set_xla_metadata(stage="one")(squared) is squared
-    with pytest.raises(ValueError, match="a string of digits"):
-        xla_metadata.must_fuse_call("one")
+def test_where_functions_compute_has_no_effect() -> None:
     assert compute_on(compute_type="device_host")(jnp.square)(3.0) == 9
     with pytest.raises(ValueError, match="compute_type must be one of"):
         compute_on(jnp.square, compute_type="abacus")

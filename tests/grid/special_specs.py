@@ -64,6 +64,11 @@ def function(name: str, *samples: Sample, reference: Any = None, label: str = ""
     return Spec(title, f"scipy.special.{name}", call, expected, samples, **options)
 
 
+def of_trials(name: str) -> Callable[..., Any]:
+    """SciPy's function of numbers of trials that are integers; it warns of others."""
+    return lambda k, n, p: getattr(special, name)(k, n.astype(int), p)
+
+
 def entropy_slope(p: Any, q: Any) -> Any:
     return np.log(p / q)
 
@@ -220,6 +225,51 @@ SPECIAL: list[Spec] = [
             ("hermitenorm", 0), ("laguerre", 0), ("genlaguerre", 1), ("gegenbauer", 1), ("jacobi", 2),
             ("sh_legendre", 0), ("sh_chebyt", 0), ("sh_chebyu", 0), ("sh_jacobi", 2),
         )
+    ),
+    *(
+        function(name, R(2, 3, lo=0.3, hi=3), tolerance=16)
+        for name in (
+            "psi", "rgamma", "cosm1", "erfi", "exp10", "exp2", "expm1", "cbrt", "sinc", "log_expit", "softplus",
+            "sindg", "cosdg", "tandg", "cotdg", "log1p", "ber", "bei", "berp", "beip", "ker", "kei", "kerp",
+            "keip", "j0", "j1", "y0", "y1", "k0", "k1", "k0e", "k1e", "shichi", "itj0y0", "iti0k0", "it2j0y0",
+            "it2i0k0", "itstruve0", "it2struve0", "itmodstruve0", "wrightomega",
+        )
+    ),
+    function("ndtri_exp", R(2, 3, lo=-4, hi=-0.2), tolerance=16),
+    *(
+        function(name, R(2, 3, lo=0.3, hi=3), R(3, lo=0.2, hi=0.9), tolerance=32)
+        for name in (
+            "binom", "agm", "powm1", "huber", "pseudo_huber", "inv_boxcox", "inv_boxcox1p", "chdtr", "chdtrc", "chdtri",
+            "stdtr", "stdtrit", "pdtr", "pdtrc", "struve", "modstruve", "jve", "yve", "ive", "kve", "pbdv", "pbvv",
+            "pbwa", "hyp0f1", "hankel1", "hankel1e", "hankel2", "hankel2e", "jvp", "yvp", "ivp", "kvp",
+        )
+    ),
+    *(
+        function(name, WHOLE_DEGREES, R(2, 3, lo=0.3, hi=3), reference=of_degrees(name), tolerance=32)
+        for name in ("kn", "yn", "spherical_jn", "spherical_yn", "spherical_in", "spherical_kn")
+    ),
+    *(
+        function(name, R(2, 3, lo=0.3, hi=3), R(3, lo=1, hi=3), R(3, lo=0.2, hi=0.9), tolerance=32)
+        for name in (
+            "betaincc", "gdtr", "gdtrc", "fdtr", "fdtrc", "fdtri", "wright_bessel", "log_wright_bessel",
+        )
+    ),
+    *(
+        function(name, K(np.array([0, 1, 2]), np.float32, fixed=True), K(np.array([5, 4, 3]), np.float32, fixed=True),
+                 R(2, 3, lo=0.2, hi=0.9), reference=of_trials(name), tolerance=32)
+        for name in ("bdtr", "bdtrc", "nbdtr", "nbdtrc")
+    ),
+    *(
+        function(f"mathieu_{name}", K(np.array([1, 2, 3]), np.float32, fixed=True), *[R(2, 3, lo=0.3, hi=2)] * count,
+                 tolerance=32)
+        for name, count in (
+            ("a", 1), ("b", 1), ("cem", 2), ("sem", 2), ("modcem1", 2), ("modsem1", 2), ("modcem2", 2), ("modsem2", 2),
+        )
+    ),
+    *(
+        function(f"{name}_zeros", K(np.zeros(3)), call=lambda x, name=name: getattr(ours, f"{name}_zeros")(1, 3) + x,
+                 reference=lambda x, name=name: getattr(special, f"{name}_zeros")(1, 3) + x)
+        for name in ("jn", "jnp", "yn", "ynp")
     ),
     function("wofz", ONE),
     function("loggamma", R(2, 3, lo=-2, hi=2), dtypes="FD", derivative="D", tolerance=64, label="complex"),

@@ -24,7 +24,8 @@ from pullback.core.array import Array
 MODULES = [
     "", "ad_checkpoint", "custom_batching", "custom_derivatives", "experimental.ode", "flatten_util", "lax",
     "lax.linalg", "nn", "numpy", "numpy.fft", "numpy.linalg", "random", "scipy.cluster.vq", "scipy.fft",
-    "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.special", "test_util", "tree_util",
+    "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.signal.windows", "scipy.special",
+    "test_util", "tree_util",
 ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.config import override
 from pullback.errors import ArgumentError, ConcretizationTypeError
+from pullback.scipy.special.relations import RELATIONS
 from tests.helpers import EXHAUSTIVE
 from tests.laws.ways import MODULES, Call, calls
 
@@ -127,6 +128,7 @@ UNDETERMINED = {
 BY_PYTHON = {
     *(f"scipy.signal.{name}" for name in ("argrelextrema", "argrelmax", "argrelmin", "find_peaks", "peak_prominences")),
     *(f"scipy.signal.{name}" for name in ("peak_widths", "tf2sos", "zpk2sos")),
+    *(f"scipy.special.{name.partition('.')[0]}" for name, r in RELATIONS.items() if r.formula is None),
 }
 """Functions whose programs call Python, so that they cannot be exported: there is an error that says so."""
 

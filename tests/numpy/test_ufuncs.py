@@ -148,6 +148,8 @@ def test_values_of_unary_functions(name: str) -> None:
         if name in ("sin", "cos", "tan") and floats:
             operand = operand[np.abs(operand) < 1e3]  # further on NumPy's float32 is not float64 rounded
         expected = numpy_value(name, operand)
+        if name == "sinc" and expected is not None:
+            expected = np.where(np.isinf(operand), 0, expected)  # the limit, as in JAX
         try:
             got = getattr(pnp, name)(operand)
         except TypeError:
@@ -498,3 +500,12 @@ def test_the_sign_of_a_zero_is_that_zero_in_lax_alone() -> None:
     for wrapped in (lambda f: f, jit):
         assert np.signbit(wrapped(lax.sign)(x)).tolist() == [True, False]
         assert np.signbit(wrapped(pnp.sign)(x)).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("way", [lambda f: f, jit], ids=["eager", "jit"])
+def test_sinc_vanishes_at_infinity(way: Any, dtype: str) -> None:
+    x = np.array([-np.inf, np.inf], dtype)
+    assert way(pnp.sinc)(x).tolist() == [0, 0]
+    assert way(vmap(grad(lambda x: pnp.real(pnp.sinc(x)))))(x).tolist() == [0, 0]
+    assert np.isnan(way(pnp.sinc)(np.float32(np.nan)))

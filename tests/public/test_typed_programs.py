@@ -67,7 +67,7 @@ def completed(text: str) -> set[str]:
         ("pullback.tree_util.PyTreeD", {"PyTreeDef"}),
         ("pullback.lax.fori", {"fori_loop"}),
         ("pullback.numpy.linalg.vec", {"vecdot", "vector_norm"}),
-        ("pullback.scipy.special.log_", {"log_ndtr", "log_softmax"}),
+        ("pullback.scipy.special.log_n", {"log_ndtr"}),
         ("pullback.scipy.stats.no", {"norm"}),
         ("pullback.experimental.sparse.bcoo_to", {"bcoo_todense"}),
     ],

@@ -351,6 +351,9 @@ def test_pictures(capsys):
     text = shown(capsys, pullback.device_put(np.ones(8), NamedSharding(Mesh(DEVICES, "z"), P("z"))))
     assert re.findall(r"CPU (\d)", text) == list("01234567")
     assert "CPU 0" in shown(capsys, jnp.ones(3))
+    jit(lambda x: (debug.visualize_array_sharding(x), x)[1])(rows())  # when it is compiled
+    text = capsys.readouterr().out
+    assert re.findall(r"CPU (\d(?:,\d)*)", text) == ["0,1", "2,3", "4,5", "6,7"]
     with pytest.raises(ValueError, match="arrays with 1 or 2 axes can be drawn, got shape"):
         debug.visualize_array_sharding(jnp.ones((2, 2, 2)))
 

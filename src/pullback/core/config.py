@@ -25,6 +25,7 @@ _MEANING = (
     "default_device", "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
     "check_indices", "check_static_indices", "error_checking_behavior_oob", "enable_custom_prng", "context_mesh",
     "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros", "backward_logs",
+    "disable_bwd_checks", "xla_metadata", "user_contexts", "user_defaults",
 )  # fmt: skip
 """The switches that a compiled program depends on."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -93,6 +94,8 @@ class Config(threading.local):
       trace_context: the values of the switches that programs depend on, as a cache key.
       context_mesh: the mesh that this thread has set, by ``set_mesh`` for example.
       backward_logs: whether this thread transposes for the sake of what backward rules log.
+      xla_metadata: names and values that this thread adds to the operations of programs, for the compiler.
+      user_contexts, user_defaults: pairs of users' contexts and their values, in this thread and in all.
     """
 
     enable_x64: bool = False
@@ -122,6 +125,7 @@ class Config(threading.local):
     check_static_indices: bool = False
     error_checking_behavior_oob: str = "ignore"
     check_custom_rules: bool = False
+    disable_bwd_checks: bool = False
     check_tracer_leaks: bool = False
     debug_key_reuse: bool = False
     masked_zeros: bool = False
@@ -147,6 +151,9 @@ class Config(threading.local):
     trace_context: TraceContext
     context_mesh = None
     backward_logs = False
+    xla_metadata = ()
+    user_contexts = ()
+    user_defaults = ()
 
     def update(self, name: str, value: Any) -> None:
         """Set a switch for the whole process, in every thread that has not overridden it.
@@ -253,6 +260,15 @@ def exchange(name: str, value: Any) -> Any:
     if value is getattr(Config, name):
         del local[name]
     _update_trace_context(local)
+    return before
+
+
+def exchange_for_all(name: str, value: Any) -> Any:
+    """Set the switch ``name``, on which compiled programs depend, for all threads; return its former value."""
+    before = getattr(Config, name)
+    setattr(Config, name, value)
+    Config.trace_context = _trace_context(vars(Config))
+    _update_trace_context(vars(config))
     return before
 
 

@@ -18,7 +18,7 @@ PullbackError
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
 │   └── DegenerateSolutionError (ValueError)   a solution of an optimisation problem that has no derivative
-├── CustomRuleError (TypeError)              a user's rule whose result has the wrong form or type
+├── CustomRuleError (TypeError, ValueError)  a user's rule whose result has the wrong form or type
 │   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that must be an argument
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were defined
 ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
@@ -222,7 +222,7 @@ class NotDifferentiableError(PullbackError, TypeError):
     """Inputs or outputs of a kind that cannot be differentiated as asked."""
 
 
-class CustomRuleError(PullbackError, TypeError):
+class CustomRuleError(PullbackError, TypeError, ValueError):
     """A user's rule returned a result of the wrong form or type."""
 
 

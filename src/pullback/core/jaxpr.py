@@ -88,7 +88,7 @@ class Eqn:
     @property
     def ctx(self) -> EqnContext:
         """The context in which a user's interpreter evaluates the equation: ``with eqn.ctx.manager: ...``."""
-        return CONTEXT
+        return CONTEXT if self.scope is None or not self.scope.metadata else EqnContext(self.scope.metadata)
 
     def like(self, invars: Sequence[Atom], outvars: Sequence[Var], **params: Any) -> Eqn:
         """Return a copy of the equation with these operands and results, updating its parameters by ``params``."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pullback.core import source
 from pullback.core.errors import ArgumentError
+from pullback.core.provenance import with_metadata
 
 
 class SourceInfo:
@@ -37,23 +38,27 @@ class SourceInfo:
 
 
 class EqnContext:
-    """The context in which an equation is evaluated. JAX has this class; here the context has no effect.
+    """The context in which an equation is evaluated, in JAX's spelling.
 
     Attributes:
-      compute_type, xla_metadata: None.
-      manager: a context manager in which an interpreter evaluates the equation.
+      compute_type: None.
+      xla_metadata: the metadata for the compiler as a dictionary; None without any.
+      manager: a context manager in which an interpreter evaluates the equation, so that its operations have the
+        metadata too.
     """
 
-    __slots__ = ()
+    __slots__ = ("xla_metadata",)
     compute_type = None
-    xla_metadata = None
+
+    def __init__(self, metadata: source.Metadata = ()) -> None:
+        self.xla_metadata = dict(metadata) or None
 
     @property
     def manager(self) -> AbstractContextManager[None]:
-        return nullcontext()
+        return with_metadata(self.xla_metadata) if self.xla_metadata else nullcontext()
 
     def __repr__(self) -> str:
-        return "EqnContext()"
+        return f"EqnContext(xla_metadata={self.xla_metadata})" if self.xla_metadata else "EqnContext()"
 
 
 CONTEXT = EqnContext()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from pullback.core import source
+from pullback.core.config import config, exchange
 from pullback.core.trace import state
 
-Provenance = tuple[source.Location | None, str]
-"""The source location of an operation, and the path of its scope."""
+Provenance = tuple[source.Location | None, str, source.Metadata]
+"""The source location of an operation, and the path and the metadata of its scope."""
 
 
 @contextmanager
@@ -24,14 +26,15 @@ def within(source_loc: source.Location | None, scope: source.Scope | None) -> It
 
 
 def current() -> Provenance | None:
-    """Return the source location and the path of named scopes to record with an operation.
+    """Return the source location, the path of named scopes and the metadata to record with an operation.
 
     Return None unless the thread is in a named scope or debugs NaNs.
     """
     scope = state.scope
     if scope is None and not state.bottom.watches:
         return None
-    return state.source_loc or source.here(), "" if scope is None else scope.path
+    location = state.source_loc or source.here()
+    return (location, "", ()) if scope is None else (location, scope.path, scope.metadata)
 
 
 def of(provenance: Provenance, direction: str) -> AbstractContextManager[None]:
@@ -42,5 +45,19 @@ def of(provenance: Provenance, direction: str) -> AbstractContextManager[None]:
       direction: ``source.TANGENT`` or ``source.BACKWARD``: the pass of differentiation to which the new operations
         belong.
     """
-    source_loc, path = provenance
-    return within(source_loc, source.Scope(path, direction))
+    source_loc, path, metadata = provenance
+    return within(source_loc, source.Scope(path, direction, metadata))
+
+
+@contextmanager
+def with_metadata(metadata: Mapping[str, Any]) -> Iterator[None]:
+    """A context manager in which operations of programs have the metadata too; see :func:`source.joined`."""
+    added = tuple(sorted(metadata.items()))
+    before, scope = config.xla_metadata, state.scope
+    try:
+        exchange("xla_metadata", source.joined(before, added))
+        state.scope = source.Scope("", metadata=added).within(scope)
+        yield
+    finally:
+        state.scope = scope
+        exchange("xla_metadata", before)

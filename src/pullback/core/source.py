@@ -35,33 +35,51 @@ Location = tuple[CodeType, int]
 
 FORWARD, TANGENT, BACKWARD = "", "jvp", "transpose"
 
+Metadata = tuple[tuple[str, Any], ...]
+"""Names with their values: strings, booleans or numbers."""
+
 
 class Scope(NamedTuple):
-    """The named scopes around an operation, and the pass of differentiation that made the operation.
+    """The named scopes around an operation, the pass of differentiation that made it, and words for the compiler.
 
     Attributes:
       path: the names of the scopes, from the outermost, as in ``encoder/attention``.
       phase: ``FORWARD``, ``TANGENT`` (a derivative rule made the operation) or ``BACKWARD`` (transposition made it).
+      metadata: names and values that the compiler reads with the operation, in the order of the names.
     """
 
     path: str
     phase: str = FORWARD
+    metadata: Metadata = ()
 
     def within(self, outer: Scope | None) -> Scope:
         """Return this scope nested in ``outer``: ``path`` becomes ``outer.path/path``.
 
-        The phase is the later one of the two scopes, in the order FORWARD, TANGENT, BACKWARD.
+        The phase is the later one of the two scopes, in the order FORWARD, TANGENT, BACKWARD. Of metadata of one name,
+        that of this scope counts.
         """
         if outer is None:
             return self
         path = f"{outer.path}/{self.path}" if outer.path and self.path else outer.path or self.path
-        return Scope(path, max(self.phase, outer.phase))
+        return Scope(path, max(self.phase, outer.phase), joined(outer.metadata, self.metadata))
 
     def label(self, operation: str) -> str:
         """Return the name of an operation in the scope, as in ``transpose(encoder/attention)/mul``."""
         if not self.phase:
-            return f"{self.path}/{operation}"
+            return f"{self.path}/{operation}" if self.path else operation
         return f"{self.phase}({self.path})/{operation}" if self.path else f"{self.phase}/{operation}"
+
+
+def joined(outer: Metadata, inner: Metadata) -> Metadata:
+    """Join metadata; a value of ``inner`` replaces that of the same name, and None removes it.
+
+    >>> from pullback.core.source import joined
+    >>> joined((("group", "1"), ("stage", "loss")), (("group", "2"), ("stage", None)))
+    (('group', '2'),)
+    """
+    if not inner or not outer:
+        return outer or tuple([(name, value) for name, value in inner if value is not None])
+    return tuple(sorted((name, value) for name, value in {**dict(outer), **dict(inner)}.items() if value is not None))
 
 
 def is_internal(filename: str) -> bool:

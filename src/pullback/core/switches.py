@@ -45,7 +45,6 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "custom_vjp3": (False, _INTERNAL),
     "debug_leaked_clients_on_clear_backends": (False, _DEBUG),
     "debug_log_modules": ("", _DEBUG),
-    "disable_bwd_checks": (False, _INTERNAL),
     "disable_most_optimizations": (False, _COMPILER),
     "disable_vmap_shmap_error": (False, _INTERNAL),
     "disallow_mesh_context_manager": (False, _GUARD),

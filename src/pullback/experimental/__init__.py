@@ -7,5 +7,6 @@ __all__ = ["io_callback"]
 face(
     globals(),
     modules="buffer_callback checkify compilation_cache compute_on custom_partitioning hijax jet key_reuse layout "
-    "mesh_utils multihost_utils ode pjit random rnn serialize_executable shard_map sparse xla_metadata",
+    "mesh_utils multihost_utils ode pjit random rnn scheduling_groups serialize_executable shard_map sparse "
+    "xla_metadata",
 )

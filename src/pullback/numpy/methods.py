@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.backends.devices import exchange
 from pullback.backends.devices.layouts import Format, row_major
-from pullback.backends.devices.shardings import Sharding
+from pullback.backends.devices.shardings import Sharding, as_sharding
 from pullback.core import dtypes, source
 from pullback.core.arguments import is_listed
 from pullback.core.array import (
@@ -347,11 +347,11 @@ class Methods:
 
     def devices(self) -> set[Any]:
         """The devices that hold the elements."""
-        return self.sharding.device_set
+        return as_sharding(transfer.device_of(self)).device_set
 
     @property
     def sharding(self) -> Sharding:
-        """The sharding of the elements over devices."""
+        """The sharding of the elements over devices; of a traced array the one in its type, if the type has one."""
         return sharded_arrays.sharding_of(self)
 
     @property

@@ -598,7 +598,7 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
 
 
 def sinc(x: ArrayLike, /) -> Array:
-    """Compute ``sin(pi x) / (pi x)``, which is 1 at zero, with all its derivatives there.
+    """Compute ``sin(pi x) / (pi x)``, which is 1 at zero, with all its derivatives there, and 0 at infinity.
 
     Near zero it is the Taylor polynomial, so that derivatives of any order are right. For complex numbers errors grow
     with the imaginary part, to ``4 * abs(imag(x))`` units in the last place (``docs/accuracy.md``).
@@ -624,7 +624,9 @@ def sinc(x: ArrayLike, /) -> Array:
     polynomial: Any = 1.0 / math.factorial(25)
     for k in range(23, 0, -2):
         polynomial = ops.add(ops.mul(minus_square, polynomial), 1.0 / math.factorial(k))
-    return ops.where(near, polynomial, _sine_quotient(ops.where(near, 1, x)))
+    far = ops.eq(ops.abs(ops.real(x) if dtypes.is_complex(x.dtype) else x), math.inf)
+    elsewhere = ops.where(ops.or_p.bind(near, far), 2, x)  # at 2 the quotient is 0
+    return ops.where(near, polynomial, _sine_quotient(elsewhere))
 
 
 def _sine_quotient(x: Any) -> Any:

@@ -66,6 +66,10 @@ def test_the_kind_of_device_of_a_mesh() -> None:
     here = pullback.make_mesh((1,), ("x",)).abstract_mesh
     assert here.abstract_device == AbstractDevice("cpu", None, "cpu")
     assert here.update(axis_types=(AxisType.Auto,)).abstract_device == here.abstract_device
+    again = AbstractMesh((1,), ("x",), here.axis_types, abstract_device=here.abstract_device)
+    assert again == here
+    assert hash(again) == hash(here)
+    assert pickle.loads(pickle.dumps(here.abstract_device)) == again.abstract_device == here.abstract_device
     with pytest.raises(ValueError, match="must be an AbstractDevice or None, got 'cuda'"):
         AbstractMesh((4,), ("x",), abstract_device="cuda")  # type: ignore[arg-type]
 

@@ -107,6 +107,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: linalg.dft(3, dtype=float), ArgumentError, "dtype must be complex"),
     (lambda: linalg.pascal(3, "x"), ArgumentError, "kind must be one of"),
     (lambda: linalg.leslie(B, B), ShapeError, "one element less than f"),
+    (lambda: linalg.leslie(B[:1], B[:0]), ShapeError, "f must have at least 2 elements"),
     (lambda: linalg.companion(jnp.ones(1)), ShapeError, "at least 2 elements"),
     (lambda: linalg.hankel(1.0), ShapeError, "at least one axis, got a number"),
     (lambda: linalg.convolution_matrix(B, 0), ArgumentError, "n must be at least 1, got 0"),

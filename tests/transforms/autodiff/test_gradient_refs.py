@@ -102,6 +102,8 @@ def test_the_point_may_be_a_reference():
     assert pull.with_refs(NOT, NOT)(1.0) == (ad.DidntWant(), ad.DidntWant())
     with pytest.raises(RefError, match=r"must be accumulated into a ref.*with_refs"):
         pull(1.0)
+    with pytest.raises(RefError, match="can't be returned as a value"):
+        pull.with_refs(VALUE, VALUE)
 
 
 def test_a_reference_that_is_only_read_stays_as_it_was():

@@ -402,6 +402,17 @@ def test_positions_count_the_arguments_that_are_not_differentiated() -> None:
     assert "argument 3 is f32[], so its cotangent must be f32[], but it is f32[2]" in message
 
 
+@pytest.mark.parametrize("way", [lambda f: f, jit, vmap], ids=["eager", "jit", "vmap"])
+def test_without_checks_a_cotangent_of_another_shape_is_handed_on(way: Function) -> None:
+    f = custom_vjp(lambda x, y: x)
+    f.defvjp(lambda x, y: (x, None), lambda _, ct: (ct, jnp.arange(3.0)))
+    gradient = way(grad(lambda x, y: jnp.sum(f(x, y)), 1))
+    with override("disable_bwd_checks", True):
+        assert gradient(jnp.ones((2, 3)), jnp.ones((2, 4))).shape[-1] == 3
+    with pytest.raises(TangentMismatchError, match=r"f32\[4\]|f32\[2,4\]"):
+        gradient(jnp.ones((2, 3)), jnp.ones((2, 4)))
+
+
 # Calls and definitions ---------------------------------------------------------------------------------------------
 
 

@@ -278,3 +278,28 @@ def test_rules_of_several_kinds_are_set_on_the_outer_function() -> None:
         np.testing.assert_array_equal(vmap(f)(pnp.ones(2)), [10.0, 10.0])
     with pytest.raises(AttributeError, match="'custom_vjp' object has no attribute 'def_vmap'"):
         custom_vjp(lambda x: x).def_vmap  # noqa: B018
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, jit])
+def test_a_rule_returns_the_tree_that_the_function_returns(compiled) -> None:
+    traced = []
+
+    @custom_vmap
+    def f(x, y):
+        traced.append(x)
+        return {"out": x * y}
+
+    f.def_vmap(lambda size, batched, x, y: ([x * y], [True]))
+    message = r"the same tree as the function, PyTreeDef\(\{'out': \*\}\), but returned PyTreeDef\(\[\*\]\)"
+    for _ in range(2):
+        with pytest.raises(CustomRuleError, match=message) as caught:
+            compiled(vmap(f, (0, None)))(pnp.arange(3.0), 2.0)
+    assert isinstance(caught.value, ValueError)
+    assert len(traced) == 1
+
+
+def test_a_function_that_cannot_be_traced_may_have_a_rule() -> None:
+    f = custom_vmap(lambda x: x if x > 0 else -x)
+    f.def_vmap(lambda size, batched, x: (pnp.abs(x), True))
+    assert vmap(f)(pnp.array([-1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert float(f(-3.0)) == 3.0

@@ -695,3 +695,51 @@ def test_what_the_steps_say_of_the_arguments() -> None:
     assert hlo.as_hlo_text() == hlo == lowered.as_text("hlo")
     assert hlo.startswith("HloModule")
     assert "stablehlo" in lowered.compiler_ir()
+
+
+def test_what_is_no_function_to_compile() -> None:
+    def numbers(n: Any) -> Any:
+        yield n
+
+    with pytest.raises(errors.ArgumentError, match=r"a generator function, .*numbers at .*Return a list"):
+        jit(numbers)
+    with pytest.raises(errors.ArgumentError, match="staticmethod arguments are not supported"):
+        jit(staticmethod(jnp.sin))
+
+
+def test_types_of_results_have_the_shardings_that_are_asked_for() -> None:
+    sharding = pullback.sharding.SingleDeviceSharding(pullback.devices()[0])
+    f = jit(lambda x: (x, 2 * x), out_shardings=(None, sharding))
+    first, second = f.eval_shape(jnp.ones(3))
+    assert (first.sharding, second.sharding, second.shape) == (None, sharding, (3,))
+
+
+def test_a_traced_array_has_the_sharding_of_its_type_only() -> None:
+    seen = []
+
+    @jit
+    def f(x: Any) -> Any:
+        seen.append(hasattr(x, "sharding"))
+        with pytest.raises(AttributeError, match=r"jax.typeof\(x\).sharding"):
+            x.sharding  # noqa: B018
+        return x
+
+    f(1.0)
+    pullback.grad(f)(1.0)
+    assert seen[0] is False
+
+
+def test_shardings_that_do_not_go_together() -> None:
+    mesh = pullback.make_mesh((1,), ("i",), (pullback.sharding.AxisType.Auto,))
+    free, rows = (pullback.NamedSharding(mesh, pullback.P(entry)) for entry in (pullback.P.UNCONSTRAINED, "i"))
+    for option in ("in_shardings", "out_shardings"):
+        with pytest.raises(errors.ShardingError, match=f"{option}: unconstrained axes are not allowed"):
+            jit(jnp.sin, **{option: free})
+        for where in ({"device": pullback.devices()[0]}, {"backend": "cpu"}):
+            with pytest.raises(errors.ArgumentError, match=f"either {next(iter(where))} or {option}"):
+                jit(jnp.sin, **{option: rows}, **where)
+    with pytest.raises(errors.ShardingError, match="None instead of a sharding"):
+        pullback.lax.with_sharding_constraint((1.0, 2.0), (rows, None))
+    for sharding in (pullback.NamedSharding(mesh, pullback.P(None, "i")), pullback.P(None, "i")):
+        with pytest.raises(errors.ShardingError, match="rank at least 2, but was applied to a value of rank 1"):
+            pullback.ShapeDtypeStruct((3,), "float32", sharding=sharding)

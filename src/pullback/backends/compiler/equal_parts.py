@@ -101,7 +101,8 @@ class Kinds:
         if eqn.effect:
             return self._number(eqn)
         params = tuple([(name, self._parameter(value)) for name, value in eqn.params.items()]) if eqn.params else ()
-        return self._number((eqn.primitive, tuple(map(_operand_key, eqn.invars)), params, len(eqn.outvars)))
+        metadata = () if eqn.scope is None else eqn.scope.metadata
+        return self._number((eqn.primitive, tuple(map(_operand_key, eqn.invars)), params, len(eqn.outvars), metadata))
 
     def _number(self, key: Any) -> int:
         return self._numbers.setdefault(key, len(self._numbers))

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
@@ -160,6 +160,10 @@ class AbstractDevice:
     device_kind: str
     num_cores: int | None
     platform: str
+    _member: Device | None = field(default=None, compare=False)  # a device of the mesh that was asked for its kind
+
+    def __reduce__(self) -> Any:
+        return AbstractDevice, (self.device_kind, self.num_cores, self.platform)
 
     def __repr__(self) -> str:
         return f"AbstractDevice({self._shown()})"
@@ -207,8 +211,9 @@ class AbstractMesh(_AnyMesh):
             raise MeshError(
                 f"AbstractMesh: abstract_device must be an AbstractDevice or None, got {quoted(abstract_device)}"
             )
-        self._device = abstract_device
-        self._member: Device | None = None  # a device of the mesh that this one is of
+        # A device of the mesh that this one is of, or whose kind of devices it was given: they are equal.
+        self._member: Device | None = None if abstract_device is None else abstract_device._member
+        self._device = abstract_device if self._member is None else None
         self._hash = hash((self.axis_sizes, self.axis_names, self.axis_types))
 
     @property
@@ -220,7 +225,7 @@ class AbstractMesh(_AnyMesh):
     def abstract_device(self) -> AbstractDevice | None:
         """The kind of the devices; None for a mesh without devices that was made without it."""
         if self._device is None and self._member is not None:
-            return AbstractDevice(self._member.device_kind, None, self._member.target)
+            return AbstractDevice(self._member.device_kind, None, self._member.target, self._member)
         return self._device
 
     def update(
@@ -247,7 +252,7 @@ class AbstractMesh(_AnyMesh):
             self.axis_types if axis_types is None else axis_types,
             abstract_device=self._device if abstract_device is None else abstract_device,
         )
-        copy._member = self._member
+        copy._member = copy._member or self._member
         return copy
 
     def __eq__(self, other: object) -> bool:

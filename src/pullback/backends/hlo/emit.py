@@ -14,6 +14,7 @@ from pullback.backends.devices.memories import MemoryKinds, annotated_as_request
 from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
 from pullback.backends.devices.storage import stored_dtype
+from pullback.backends.hlo import frontend
 from pullback.backends.hlo.builder import _NONE, Aliases, Builder, Value
 from pullback.backends.hlo.module import Function, Module, axis_names
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
@@ -248,6 +249,8 @@ def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) ->
             env.update(zip(outvars, out, strict=True))
         else:
             env[outvars[0]] = out
+        if eqn.scope is not None and eqn.scope.metadata:
+            frontend.mark(hlo, [env[v] for v in outvars], eqn.scope.metadata)
         for v in outvars:
             if v.aval.explicit is not None:
                 env[v] = _constrained(hlo, env[v], v.aval.explicit)

@@ -340,19 +340,19 @@ class Module:
         if self.callbacks and not self.meshes:
             text = re.sub(_ON_FIRST_DEVICE, "", text)
         if not locations:
-            shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.source_locations]
+            shown = [f' loc("{escaped(n)}")' if scopes and "/" in n else "" for _, _, n in self.source_locations]
             return re.sub(_REFERENCE, (lambda reference: shown[int(reference[1])]) if any(shown) else "", text)
         legend = []
         for (_, _, label), (number, location) in self.source_locations.items():
-            file, line = _escape(location[0].co_filename), line_number(location)
-            legend.append(f'#loc{number} = loc("{_escape(label)}"("{file}":{line}:0))\n')
+            file, line = escaped(location[0].co_filename), line_number(location)
+            legend.append(f'#loc{number} = loc("{escaped(label)}"("{file}":{line}:0))\n')
         return text + "".join(legend)
 
 
 @lru_cache(maxsize=64)
 def axis_names(mesh: Mesh | AbstractMesh) -> tuple[str, ...]:
     """The quoted names of a mesh's axes in a program. A name that is no string gets its index appended: ``"3 (0)"``."""
-    return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
+    return tuple(f'"{escaped(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
 
 
 _PER_VALUE = "sdy.sharding = #sdy.sharding_per_value<["
@@ -367,7 +367,7 @@ def _identifier(name: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape a string for a program. A character that UTF-8 cannot encode, as in some file names, becomes its code."""
     text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")

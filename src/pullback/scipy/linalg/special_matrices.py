@@ -268,7 +268,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
      [0.25 0.  ]]
     """
     f, s = promote_all("leslie", (f, s))
-    f, s = _vector("leslie", "f", f, least=1), _vector("leslie", "s", s)
+    f, s = _vector("leslie", "f", f, least=2), _vector("leslie", "s", s)
     n = f.shape[-1]
     if s.shape[-1] != n - 1:
         raise ShapeError(

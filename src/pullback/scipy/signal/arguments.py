@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ from pullback.numpy.promotion import inexact_operands, known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.primitives.operands import stop_gradient
-from pullback.scipy.arguments import inexact, known
+from pullback.scipy.arguments import inexact, known, on_host
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
+from pullback.transforms.debugging.compile_time import ensure_compile_time_eval
 from pullback.transforms.programs.callbacks import pure_callback
 
 
@@ -73,6 +75,25 @@ def default_floats(values: Any) -> ArrayImpl:
     values = np.asarray(values)
     real = dtypes.default_float()
     return constant(values, dtypes.to_complex(real) if values.dtype.kind == "c" else real)
+
+
+def real_number(name: str, what: str, value: Any) -> Any:
+    """Return a real number: a float where it is known and not differentiated, else an array; None is None."""
+    if value is None:
+        return None
+    x = known_or_traced(name, value)
+    if x.shape or dtypes.is_complex(x.dtype):
+        raise ArgumentError(f"{name}: {what} must be a real number, got {quote(value)}")
+    found = known(x)
+    if what == "fs" and found is not None and not 0 < found < math.inf:
+        raise ArgumentError(f"{name}: fs must be a positive number, got {found}")
+    return x if on_host(x) is None else float(value)
+
+
+def known_or_traced(name: str, value: Any) -> Any:
+    """Promote numbers to an array; what is known stays known while a function is traced."""
+    with ensure_compile_time_eval():
+        return promoted(name, value)[0]
 
 
 def of_scipy(name: str, call: Callable[[], Any]) -> Any:

@@ -22,7 +22,7 @@ from pullback.numpy.promotion import quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.scipy.arguments import known, on_host
-from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, vector
+from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, real_number, vector
 from pullback.scipy.signal.prototypes import check_decibels, gain_of, prototype
 from pullback.scipy.signal.representations import paired, polynomial
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval
@@ -165,6 +165,8 @@ def ellip(
     Raises:
       ArgumentError, UnsupportedArgumentError: as for :func:`iirfilter`.
 
+    If ``rp`` equals ``rs`` there is no such way: the poles are on the edge of stability, as SciPy's.
+
     >>> from pullback.scipy import signal
     >>> print(signal.ellip(4, 1.0, 40.0, [0.2, 0.4], "band", output="sos").shape)
     (4, 6)
@@ -211,7 +213,7 @@ def _design(
     order, analog = positive_int(name, "N", N), flag(name, "analog", analog)
     kind, family = _word(name, "btype", btype, _KINDS), _word(name, "ftype", ftype, _FAMILIES)
     form = _word(name, "output", output, {v: v for v in ("ba", "zpk", "sos")})
-    rp, rs, fs = (_number(name, what, value) for what, value in (("rp", rp), ("rs", rs), ("fs", fs)))
+    rp, rs, fs = (real_number(name, what, value) for what, value in (("rp", rp), ("rs", rs), ("fs", fs)))
     w = _frequencies(name, Wn, "Wn")
     size = 2 if kind in ("bandpass", "bandstop") else 1
     if w.shape != (size,):
@@ -234,25 +236,6 @@ def _design(
     if form == "zpk":
         return z, p, k
     return paired(z, p, k) if form == "sos" else ((polynomial(z) * k).real, polynomial(p).real)
-
-
-def _number(name: str, what: str, value: Any) -> Any:
-    """Return a real number: a float where it is known and not differentiated, else an array; None is None."""
-    if value is None:
-        return None
-    x = _held(name, value)
-    if x.shape or dtypes.is_complex(x.dtype):
-        raise ArgumentError(f"{name}: {what} must be a real number, got {quote(value)}")
-    found = known(x)
-    if what == "fs" and found is not None and not 0 < found < math.inf:
-        raise ArgumentError(f"{name}: fs must be a positive number, got {found}")
-    return x if on_host(x) is None else float(value)
-
-
-def _held(name: str, value: Any) -> Any:
-    """Promote numbers to an array; what is known stays known while a function is traced."""
-    with ensure_compile_time_eval():
-        return promoted(name, value)[0]
 
 
 def _frequencies(name: str, value: Any, what: str) -> Any:
@@ -444,8 +427,8 @@ def firwin(
     """
     name = "firwin"
     taps, scaled = positive_int(name, "numtaps", numtaps), flag(name, "scale", scale)
-    rate = 2.0 if fs is None else _number(name, "fs", fs)
-    wide = _number(name, "width", width)
+    rate = 2.0 if fs is None else real_number(name, "fs", fs)
+    wide = real_number(name, "width", width)
     edges = _frequencies(name, cutoff, "cutoff")
     if not isinstance(window, (str, tuple)):
         raise ArgumentError(f"{name}: window must be a name, or a tuple of a name and parameters, got {quote(window)}")

@@ -31,6 +31,7 @@ from pullback.scipy.signal.arguments import (
     signal,
 )
 from pullback.scipy.signal.filters import sosfilt
+from pullback.scipy.signal.windows import get_window
 from pullback.scipy.signal.zero_phase import sosfiltfilt
 
 __all__ = ["decimate", "resample", "resample_poly", "upfirdn"]
@@ -334,10 +335,10 @@ def _factors(window: Any, n: int, dtype: Any) -> Any:
         (values,) = promoted("resample", window(default_floats(np.fft.fftfreq(n))))
     elif isinstance(window, (str, tuple)):
         try:
-            found = imported("scipy.signal").get_window(window, n)
-        except (ValueError, TypeError, IndexError) as error:
+            found = get_window(window, n)
+        except ArgumentError as error:
             raise ArgumentError(f"resample: unknown window {quote(window)}: {error}") from None
-        return constant(np.fft.fftshift(found), real)
+        return ops.convert_element_type(pnp.fft.fftshift(found), real)
     else:
         (values,) = promoted("resample", window)
     if values.shape != (n,):

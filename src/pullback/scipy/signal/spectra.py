@@ -14,13 +14,13 @@ from pullback.core import dtypes
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
-from pullback.core.interrupts import imported
 from pullback.core.source import warn
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.scipy.arguments import inexact
+from pullback.scipy.signal.windows import get_window
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 
@@ -70,10 +70,10 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
         if size < 1:
             raise ArgumentError(f"{name}: nperseg must be positive, got {size}")
         try:
-            values = imported("scipy.signal").get_window(window, size)
-        except (ValueError, TypeError, IndexError) as error:
+            values = get_window(window, size)
+        except ArgumentError as error:
             raise ArgumentError(f"{name}: unknown window {quote(window)}: {error}") from None
-        return ArrayImpl(values.astype(real)), size
+        return values if values.dtype == real else ops.convert_element_type(values, real), size
     vector = inexact(name, window)
     if len(vector.shape) != 1 or not vector.shape[0] or dtypes.is_complex(vector.dtype):
         raise ShapeError(
@@ -119,7 +119,7 @@ def segments_of(
 # Segments ------------------------------------------------------------------------------------------------------------
 
 
-def _cut(x: Any, size: int, step: int) -> Any:
+def cut_segments(x: Any, size: int, step: int) -> Any:
     """Cut the last axis into segments that start at multiples of ``step``; return an array (..., segments, size)."""
     last, n = len(x.shape) - 1, x.shape[-1]
     count, pieces = (n - size) // step + 1, -(-size // step)
@@ -132,7 +132,7 @@ def _cut(x: Any, size: int, step: int) -> Any:
     return slicing.slice_in_dim(slicing.concatenate(columns, last + 1), 0, size, last + 1)
 
 
-def _overlap_add(segments: Any, step: int) -> Any:
+def overlap_add(segments: Any, step: int) -> Any:
     """Add segments (..., segments, size), which start at multiples of ``step`` and may overlap, to one signal."""
     *batch, count, size = segments.shape
     last, pieces = len(batch), -(-size // step)
@@ -210,16 +210,16 @@ def transforms_of(x: Any, segments: _Segments, trend: Any, onesided: bool) -> An
       trend: a function to apply to the segments first, or the kind of trend to subtract, or False.
       onesided: whether to return the frequencies from 0 on only.
     """
-    cut = _cut(x, segments.size, segments.step)
+    cut = cut_segments(x, segments.size, segments.step)
     if callable(trend):
         cut = trend(cut)
     elif trend:
-        cut = _without_trend(cut, trend, (0, segments.size))
+        cut = without_trend(cut, trend, (0, segments.size))
     transform = pnp.fft.rfft if onesided else pnp.fft.fft
-    return transform(_along_last(ops.mul, cut, segments.window), segments.nfft)
+    return transform(along_last(ops.mul, cut, segments.window), segments.nfft)
 
 
-def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> Any:
+def along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> Any:
     """Apply an operation to an array and to a vector that is broadcast along the last axis of the array.
 
     Both are promoted first, so that the operation also works under strict promotion.
@@ -232,10 +232,10 @@ def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> An
 def check_trend(name: str, trend: Any) -> Any:
     if is_listed(trend, (False, None)) or callable(trend):
         return trend
-    return _trend(name, trend)
+    return trend_of(name, trend)
 
 
-def _trend(name: str, type: Any) -> str:
+def trend_of(name: str, type: Any) -> str:
     if not is_listed(type, ("linear", "l", "constant", "c")):
         raise ArgumentError(f"{name}: the type of a trend must be 'linear' or 'constant', got {type!r}")
     return "linear" if type in ("linear", "l") else "constant"
@@ -496,9 +496,9 @@ def istft(
     z = pnp.moveaxis(z, (when, which), (-2, -1))
     xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, segments.nfft)
     xs = slicing.slice_in_dim(xs, 0, segments.size, rank - 1)
-    weighted = _along_last(ops.mul, xs, ops.mul(segments.window, pnp.sum(segments.window)))
+    weighted = along_last(ops.mul, xs, ops.mul(segments.window, pnp.sum(segments.window)))
     squares = shapes.broadcast_to(ops.square(segments.window), (z.shape[-2], segments.size))
-    x, norm = _overlap_add(weighted, segments.step), _overlap_add(squares, segments.step)
+    x, norm = overlap_add(weighted, segments.step), overlap_add(squares, segments.step)
     cut = segments.size // 2 if boundary else 0
     x = slicing.slice_in_dim(x, cut, max(x.shape[-1] - cut, cut), rank - 2)
     norm = slicing.slice_in_dim(norm, cut, max(norm.shape[-1] - cut, cut), 0)
@@ -508,7 +508,7 @@ def istft(
             "istft: the signal is undetermined where the windows of all segments are zero; use larger overlaps",
             UserWarning,
         )
-    x = _along_last(ops.div, x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
+    x = along_last(ops.div, x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
     times = times_of(np.arange(x.shape[-1], dtype=np.float64), fs)
     return times, pnp.moveaxis(x, -1, when - (which < when))
 
@@ -550,7 +550,7 @@ def detrend(
             f"detrend: overwrite_data must be None, because arrays are immutable; got {overwrite_data!r}"
         )
     x = _signal("detrend", data)
-    kind = _trend("detrend", type)
+    kind = trend_of("detrend", type)
     where, last = axis_index(axis, len(x.shape), "detrend"), len(x.shape) - 1
     n = x.shape[where]
     if not x.size:
@@ -564,10 +564,10 @@ def detrend(
             f"detrend: the indices bp must be ints from 0 to the {n} elements of the axis, got {quote(bp)}"
         )
     bounds = (0, n) if kind == "constant" else tuple(sorted({0, n, *breaks.tolist()}))
-    return shapes.moveaxis(_without_trend(shapes.moveaxis(x, where, last), kind, bounds), last, where)
+    return shapes.moveaxis(without_trend(shapes.moveaxis(x, where, last), kind, bounds), last, where)
 
 
-def _without_trend(x: Any, kind: str, bounds: Sequence[int]) -> Any:
+def without_trend(x: Any, kind: str, bounds: Sequence[int]) -> Any:
     """Subtract a trend from each section of the last axis; a section is between two consecutive ``bounds``.
 
     ``kind`` is "constant" for the mean of the whole axis, or "linear" for a line in each section.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import on_host
 from pullback.scipy.signal.arguments import constant, positive_int, promoted, signal
 
-__all__ = ["correlation_lags", "czt", "hilbert", "zoom_fft"]
+__all__ = ["correlation_lags", "czt", "hilbert", "hilbert2", "zoom_fft"]
 
 
 def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:
@@ -57,6 +58,48 @@ def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:
         factors[n // 2] = 1
     spectrum = pnp.fft.fft(shapes.moveaxis(x, where, last), n)
     return shapes.moveaxis(pnp.fft.ifft(spectrum * constant(factors, x.dtype)), last, where)
+
+
+def hilbert2(x: ArrayLike, N: int | Sequence[int] | None = None, axes: Sequence[int] = (-2, -1)) -> Array:
+    """Return the analytic signal of arrays of two axes: only positive frequencies along both axes are left.
+
+    Args:
+      x: the signals, an array of real numbers; one of less than two axes has one of size 1 in front.
+      N: how many elements to transform, an int or two; zeros are added where there are fewer. All by default.
+      axes: along which two axes.
+
+    Returns:
+      Complex numbers.
+
+    Raises:
+      DtypeError: complex numbers (a TypeError).
+      ShapeError: axes that are equal or out of range (a TypeError and a ValueError).
+      ArgumentError: an ``N`` that is not positive, or not two axes (a TypeError and a ValueError).
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.hilbert2(jnp.array([[2.0, 0.0], [0.0, 0.0]])).real)
+    [[0.5 0.5]
+     [0.5 0.5]]
+    """
+    x = pnp.atleast_2d(promoted("hilbert2", x)[0])
+    if dtypes.is_complex(x.dtype):
+        raise DtypeError(f"hilbert2: the signal x must be real numbers, got {dtypes.short_name(x.dtype)}")
+    if not isinstance(axes, (list, tuple)) or len(axes) != 2:
+        raise ArgumentError(f"hilbert2: axes must be two ints, got {quote(axes)}")
+    where = [axis_index(axis, len(x.shape), "hilbert2") for axis in axes]
+    if where[0] == where[1]:
+        raise ShapeError(f"hilbert2: the axes must differ, got {quote(axes)}")
+    given = [x.shape[i] for i in where] if N is None else list(N) if isinstance(N, (list, tuple)) else [N, N]
+    if len(given) != 2:
+        raise ArgumentError(f"hilbert2: N must be an int or two ints, got {quote(N)}")
+    for axis, count in zip(where, given, strict=True):
+        n = positive_int("hilbert2", "N", count)
+        factors = np.where(np.arange(n) < (n + 1) // 2, 2.0, 0.0)
+        factors[0] = 1
+        spectrum = pnp.moveaxis(pnp.fft.fft(x, n, axis), axis, -1)
+        x = pnp.moveaxis(pnp.fft.ifft(spectrum * constant(factors, dtypes.to_real(x.dtype))), -1, axis)
+    return x
 
 
 def czt(

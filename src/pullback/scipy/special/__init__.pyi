@@ -16,6 +16,78 @@ from pullback.scipy.special.bessel import jn as jn
 from pullback.scipy.special.bessel import jv as jv
 from pullback.scipy.special.bessel import kv as kv
 from pullback.scipy.special.bessel import yv as yv
+from pullback.scipy.special.bessel_kinds import hankel1 as hankel1
+from pullback.scipy.special.bessel_kinds import hankel1e as hankel1e
+from pullback.scipy.special.bessel_kinds import hankel2 as hankel2
+from pullback.scipy.special.bessel_kinds import hankel2e as hankel2e
+from pullback.scipy.special.bessel_kinds import ive as ive
+from pullback.scipy.special.bessel_kinds import ivp as ivp
+from pullback.scipy.special.bessel_kinds import j0 as j0
+from pullback.scipy.special.bessel_kinds import j1 as j1
+from pullback.scipy.special.bessel_kinds import jn_zeros as jn_zeros
+from pullback.scipy.special.bessel_kinds import jnp_zeros as jnp_zeros
+from pullback.scipy.special.bessel_kinds import jve as jve
+from pullback.scipy.special.bessel_kinds import jvp as jvp
+from pullback.scipy.special.bessel_kinds import k0 as k0
+from pullback.scipy.special.bessel_kinds import k0e as k0e
+from pullback.scipy.special.bessel_kinds import k1 as k1
+from pullback.scipy.special.bessel_kinds import k1e as k1e
+from pullback.scipy.special.bessel_kinds import kn as kn
+from pullback.scipy.special.bessel_kinds import kve as kve
+from pullback.scipy.special.bessel_kinds import kvp as kvp
+from pullback.scipy.special.bessel_kinds import spherical_in as spherical_in
+from pullback.scipy.special.bessel_kinds import spherical_jn as spherical_jn
+from pullback.scipy.special.bessel_kinds import spherical_kn as spherical_kn
+from pullback.scipy.special.bessel_kinds import spherical_yn as spherical_yn
+from pullback.scipy.special.bessel_kinds import y0 as y0
+from pullback.scipy.special.bessel_kinds import y1 as y1
+from pullback.scipy.special.bessel_kinds import yn as yn
+from pullback.scipy.special.bessel_kinds import yn_zeros as yn_zeros
+from pullback.scipy.special.bessel_kinds import ynp_zeros as ynp_zeros
+from pullback.scipy.special.bessel_kinds import yve as yve
+from pullback.scipy.special.bessel_kinds import yvp as yvp
+from pullback.scipy.special.composed_functions import agm as agm
+from pullback.scipy.special.composed_functions import bdtr as bdtr
+from pullback.scipy.special.composed_functions import bdtrc as bdtrc
+from pullback.scipy.special.composed_functions import betaincc as betaincc
+from pullback.scipy.special.composed_functions import binom as binom
+from pullback.scipy.special.composed_functions import cbrt as cbrt
+from pullback.scipy.special.composed_functions import chdtr as chdtr
+from pullback.scipy.special.composed_functions import chdtrc as chdtrc
+from pullback.scipy.special.composed_functions import chdtri as chdtri
+from pullback.scipy.special.composed_functions import cosdg as cosdg
+from pullback.scipy.special.composed_functions import cosm1 as cosm1
+from pullback.scipy.special.composed_functions import cotdg as cotdg
+from pullback.scipy.special.composed_functions import erfi as erfi
+from pullback.scipy.special.composed_functions import exp10 as exp10
+from pullback.scipy.special.composed_functions import exp2 as exp2
+from pullback.scipy.special.composed_functions import expm1 as expm1
+from pullback.scipy.special.composed_functions import fdtr as fdtr
+from pullback.scipy.special.composed_functions import fdtrc as fdtrc
+from pullback.scipy.special.composed_functions import fdtri as fdtri
+from pullback.scipy.special.composed_functions import gdtr as gdtr
+from pullback.scipy.special.composed_functions import gdtrc as gdtrc
+from pullback.scipy.special.composed_functions import huber as huber
+from pullback.scipy.special.composed_functions import inv_boxcox as inv_boxcox
+from pullback.scipy.special.composed_functions import inv_boxcox1p as inv_boxcox1p
+from pullback.scipy.special.composed_functions import log1p as log1p
+from pullback.scipy.special.composed_functions import log_expit as log_expit
+from pullback.scipy.special.composed_functions import nbdtr as nbdtr
+from pullback.scipy.special.composed_functions import nbdtrc as nbdtrc
+from pullback.scipy.special.composed_functions import ndtri_exp as ndtri_exp
+from pullback.scipy.special.composed_functions import pdtr as pdtr
+from pullback.scipy.special.composed_functions import pdtrc as pdtrc
+from pullback.scipy.special.composed_functions import powm1 as powm1
+from pullback.scipy.special.composed_functions import pseudo_huber as pseudo_huber
+from pullback.scipy.special.composed_functions import psi as psi
+from pullback.scipy.special.composed_functions import rgamma as rgamma
+from pullback.scipy.special.composed_functions import shichi as shichi
+from pullback.scipy.special.composed_functions import sinc as sinc
+from pullback.scipy.special.composed_functions import sindg as sindg
+from pullback.scipy.special.composed_functions import softplus as softplus
+from pullback.scipy.special.composed_functions import stdtr as stdtr
+from pullback.scipy.special.composed_functions import stdtrit as stdtrit
+from pullback.scipy.special.composed_functions import tandg as tandg
 from pullback.scipy.special.elliptic import ellipe as ellipe
 from pullback.scipy.special.elliptic import ellipeinc as ellipeinc
 from pullback.scipy.special.elliptic import ellipj as ellipj
@@ -63,6 +135,38 @@ from pullback.scipy.special.gammas import multigammaln as multigammaln
 from pullback.scipy.special.gammas import poch as poch
 from pullback.scipy.special.gammas import polygamma as polygamma
 from pullback.scipy.special.gammas import zeta as zeta
+from pullback.scipy.special.host_functions import bei as bei
+from pullback.scipy.special.host_functions import beip as beip
+from pullback.scipy.special.host_functions import ber as ber
+from pullback.scipy.special.host_functions import berp as berp
+from pullback.scipy.special.host_functions import hyp0f1 as hyp0f1
+from pullback.scipy.special.host_functions import it2i0k0 as it2i0k0
+from pullback.scipy.special.host_functions import it2j0y0 as it2j0y0
+from pullback.scipy.special.host_functions import it2struve0 as it2struve0
+from pullback.scipy.special.host_functions import iti0k0 as iti0k0
+from pullback.scipy.special.host_functions import itj0y0 as itj0y0
+from pullback.scipy.special.host_functions import itmodstruve0 as itmodstruve0
+from pullback.scipy.special.host_functions import itstruve0 as itstruve0
+from pullback.scipy.special.host_functions import kei as kei
+from pullback.scipy.special.host_functions import keip as keip
+from pullback.scipy.special.host_functions import ker as ker
+from pullback.scipy.special.host_functions import kerp as kerp
+from pullback.scipy.special.host_functions import log_wright_bessel as log_wright_bessel
+from pullback.scipy.special.host_functions import mathieu_a as mathieu_a
+from pullback.scipy.special.host_functions import mathieu_b as mathieu_b
+from pullback.scipy.special.host_functions import mathieu_cem as mathieu_cem
+from pullback.scipy.special.host_functions import mathieu_modcem1 as mathieu_modcem1
+from pullback.scipy.special.host_functions import mathieu_modcem2 as mathieu_modcem2
+from pullback.scipy.special.host_functions import mathieu_modsem1 as mathieu_modsem1
+from pullback.scipy.special.host_functions import mathieu_modsem2 as mathieu_modsem2
+from pullback.scipy.special.host_functions import mathieu_sem as mathieu_sem
+from pullback.scipy.special.host_functions import modstruve as modstruve
+from pullback.scipy.special.host_functions import pbdv as pbdv
+from pullback.scipy.special.host_functions import pbvv as pbvv
+from pullback.scipy.special.host_functions import pbwa as pbwa
+from pullback.scipy.special.host_functions import struve as struve
+from pullback.scipy.special.host_functions import wright_bessel as wright_bessel
+from pullback.scipy.special.host_functions import wrightomega as wrightomega
 from pullback.scipy.special.hypergeometric import hyp1f1 as hyp1f1
 from pullback.scipy.special.hypergeometric import hyp2f1 as hyp2f1
 from pullback.scipy.special.inverses import betainccinv as betainccinv
@@ -116,18 +220,28 @@ from pullback.scipy.special.spherical import lpmn_values as lpmn_values
 from pullback.scipy.special.spherical import sph_harm_y as sph_harm_y
 
 __all__ = [
-    "ai_zeros", "airy", "airye", "bernoulli", "bessel_jn", "beta", "betainc", "betainccinv", "betaincinv",
-    "betaln", "bi_zeros", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "ellipe", "ellipeinc", "ellipj",
-    "ellipk", "ellipkinc", "ellipkm1", "elliprc", "elliprd", "elliprf", "elliprg", "elliprj", "entr", "erf",
-    "erfc", "erfcinv", "erfcx", "erfinv", "eval_chebyc", "eval_chebys", "eval_chebyt", "eval_chebyu",
-    "eval_gegenbauer", "eval_genlaguerre", "eval_hermite", "eval_hermitenorm", "eval_jacobi", "eval_laguerre",
-    "eval_legendre", "eval_sh_chebyt", "eval_sh_chebyu", "eval_sh_jacobi", "eval_sh_legendre", "exp1", "expi",
-    "expit", "expn", "exprel", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv",
-    "gammaincinv", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "itairy", "iv", "jn",
-    "jv", "kl_div", "kv", "lambertw", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "lpmn",
-    "lpmn_values", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "roots_chebyc",
+    "agm", "ai_zeros", "airy", "airye", "bdtr", "bdtrc", "bei", "beip", "ber", "bernoulli", "berp", "bessel_jn",
+    "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "bi_zeros", "binom", "boxcox",
+    "boxcox1p", "cbrt", "chdtr", "chdtrc", "chdtri", "comb", "cosdg", "cosm1", "cotdg", "dawsn", "digamma",
+    "ellipe", "ellipeinc", "ellipj", "ellipk", "ellipkinc", "ellipkm1", "elliprc", "elliprd", "elliprf",
+    "elliprg", "elliprj", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "eval_chebyc",
+    "eval_chebys", "eval_chebyt", "eval_chebyu", "eval_gegenbauer", "eval_genlaguerre", "eval_hermite",
+    "eval_hermitenorm", "eval_jacobi", "eval_laguerre", "eval_legendre", "eval_sh_chebyt", "eval_sh_chebyu",
+    "eval_sh_jacobi", "eval_sh_legendre", "exp1", "exp10", "exp2", "expi", "expit", "expm1", "expn", "exprel",
+    "factorial", "fdtr", "fdtrc", "fdtri", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv",
+    "gammaincinv", "gammaln", "gammasgn", "gdtr", "gdtrc", "hankel1", "hankel1e", "hankel2", "hankel2e", "huber",
+    "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "it2i0k0", "it2j0y0",
+    "it2struve0", "itairy", "iti0k0", "itj0y0", "itmodstruve0", "itstruve0", "iv", "ive", "ivp", "j0", "j1", "jn",
+    "jn_zeros", "jnp_zeros", "jv", "jve", "jvp", "k0", "k0e", "k1", "k1e", "kei", "keip", "ker", "kerp", "kl_div",
+    "kn", "kv", "kve", "kvp", "lambertw", "log1p", "log_expit", "log_ndtr", "log_softmax", "log_wright_bessel",
+    "loggamma", "logit", "logsumexp", "lpmn", "lpmn_values", "mathieu_a", "mathieu_b", "mathieu_cem",
+    "mathieu_modcem1", "mathieu_modcem2", "mathieu_modsem1", "mathieu_modsem2", "mathieu_sem", "modstruve",
+    "multigammaln", "nbdtr", "nbdtrc", "ndtr", "ndtri", "ndtri_exp", "owens_t", "pbdv", "pbvv", "pbwa", "pdtr",
+    "pdtrc", "poch", "polygamma", "powm1", "pseudo_huber", "psi", "rel_entr", "rgamma", "roots_chebyc",
     "roots_chebys", "roots_chebyt", "roots_chebyu", "roots_gegenbauer", "roots_genlaguerre", "roots_hermite",
     "roots_hermitenorm", "roots_jacobi", "roots_laguerre", "roots_legendre", "roots_sh_chebyt", "roots_sh_chebyu",
-    "roots_sh_jacobi", "roots_sh_legendre", "sici", "softmax", "spence", "sph_harm_y", "voigt_profile", "wofz",
-    "xlog1py", "xlogy", "yv", "zeta",
+    "roots_sh_jacobi", "roots_sh_legendre", "shichi", "sici", "sinc", "sindg", "softmax", "softplus", "spence",
+    "sph_harm_y", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "struve",
+    "tandg", "voigt_profile", "wofz", "wright_bessel", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn",
+    "yn_zeros", "ynp_zeros", "yv", "yve", "yvp", "zeta",
 ]

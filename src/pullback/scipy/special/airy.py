@@ -13,7 +13,7 @@ from pullback.numpy.promotion import known_int
 from pullback.primitives import elementwise as ops
 from pullback.scipy.special import airy_formulas as formulas
 from pullback.scipy.special.declared import Function, Unaries, declared, now
-from pullback.scipy.special.relations import relation
+from pullback.scipy.special.relations import relation, scipys
 
 _SOURCE = (
     "Compiled, real arguments have Taylor polynomials with exact coefficients, and beyond 12 the expansions DLMF 9.7.5"
@@ -70,24 +70,28 @@ _bipe: Function = relation(
 )  # fmt: skip
 
 
-def _all(name: str, *parts: Function) -> Function:
-    """Return a function with several results: a single call of SciPy's if the operands are concrete."""
+def all_of(name: str, *parts: Function, inside: Function | None = None) -> Function:
+    """Return a function with several results: a single call of SciPy's if the operands are concrete.
+
+    ``inside`` is that of :func:`scipys`.
+    """
+    host = scipys(name, inside)
 
     def compute(*xs: Any) -> tuple[Array, ...]:
-        found = now(lambda *values: getattr(imported("scipy.special"), name)(*values), *xs)
+        found = now(host, *xs)
         return tuple(part(*xs) for part in parts) if found is None else found
 
     return compute
 
 
 airy: Unaries = declared(
-    __name__, "airy", "z", _all("airy", ai, aip, bi, bip),
+    __name__, "airy", "z", all_of("airy", ai, aip, bi, bip),
     "The Airy functions Ai and Bi and their derivatives: solutions of ``w'' = z w``.",
     ("1.0", "0.1353 -0.1591 1.2074 0.9324"),
     note=f"The results are Ai, Ai', Bi and Bi'.\n\n{_SOURCE}", results=4, is_complex=True,
 )  # fmt: skip
 airye: Unaries = declared(
-    __name__, "airye", "z", _all("airye", _aie, _aipe, _bie, _bipe),
+    __name__, "airye", "z", all_of("airye", _aie, _aipe, _bie, _bipe),
     "The Airy functions and their derivatives, without their exponential growth or fall.",
     ("1.0", "0.2635 -0.3100 0.6199 0.4787"),
     note="Ai and Ai' are multiplied by ``exp(2/3 z sqrt(z))``, so that they are NaN for negative numbers, and Bi and"
@@ -102,7 +106,7 @@ _itairy = [
     relation("itairy.bi_left", "x", lambda x: bi(ops.neg(x)), result=3),
 ]
 itairy: Unaries = declared(
-    __name__, "itairy", "x", _all("itairy", *_itairy),
+    __name__, "itairy", "x", all_of("itairy", *_itairy),
     "The integrals of Ai(t), Bi(t), Ai(-t) and Bi(-t) over ``t`` from 0 to ``x``.",
     ("1.0", "0.2363 0.8728 0.4657 0.3730"),
     note="SciPy computes them, also within compiled programs.", results=4,

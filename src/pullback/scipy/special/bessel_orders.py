@@ -19,11 +19,12 @@ import numpy as np
 
 from pullback.backends.host import rules as host
 from pullback.control import loops
-from pullback.core.array import ArrayImpl
+from pullback.core.array import ArrayImpl, shape_of
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.special.gamma_functions import _gamma as gamma
 from pullback.primitives.special.quadrature import rule
 from pullback.scipy.special.bessel_series import by_equations
@@ -31,7 +32,7 @@ from pullback.scipy.special.differentiated import by_forward_mode
 
 from pullback.primitives.formulas import (  # isort: skip
     asin, asinh, atan2, cbrt, complex, cos, cosh, exp, expm1, floor, formula, hypot, imag, is_finite, lgamma,
-    lifted, log, maximum, minimum, polynomial, real, remainder, round, sin, sinh, sqrt, square, stop_gradient,
+    lifted, log, maximum, minimum, polynomial, real, remainder, round, sin, sqrt, square, stop_gradient,
     where,
 )  # fmt: skip
 
@@ -54,12 +55,30 @@ Pair = tuple[Any, Any]
 # Terms of exponents, without cancellation ----------------------------------------------------------------------------
 
 
-def _sinh_less(d: Any) -> Any:
-    """Return sinh(d) - d, without cancellation."""
+def _sinh_less(d: Any, sine: Any) -> Any:
+    """Return ``sinh(d) - d``, without cancellation, where ``sine`` is ``sinh(d)``."""
     near = abs(d) < 1
     small = where(near, d, 0)
     series = small * square(small) * polynomial(square(small), [1 / math.factorial(k) for k in range(19, 2, -2)])
-    return where(near, series, sinh(where(near, 1, d)) - where(near, 1, d))
+    return where(near, series, sine - d)
+
+
+def _hyperbolic(d: Any) -> tuple[Any, Any, Any]:
+    """Return ``cosh(d) - 1``, ``sinh(d)`` and ``exp(-d) - 1`` of ``d >= 0``, of one exponential.
+
+    The compiler writes a sinh as three exponentials.
+    """
+    grown = expm1(d)
+    fallen = grown / (1 + grown)
+    return grown * fallen * 0.5, (grown + fallen) * 0.5, -fallen
+
+
+def _exp_less(size: Any, fallen: Any) -> Any:
+    """Return ``exp(-size) - 1 + size`` of a positive ``size``, where ``fallen`` is ``exp(-size) - 1``."""
+    near = size <= 0.5
+    small = where(near, -size, 0)
+    series = square(small) * polynomial(small, [1 / math.factorial(k) for k in range(16, 1, -1)])
+    return where(near, series, fallen + size)
 
 
 def _less_sin(v: Any) -> Any:
@@ -70,12 +89,14 @@ def _less_sin(v: Any) -> Any:
     return where(near, small * square(small) * polynomial(square(small), terms), v - sin(v))
 
 
-def _fall(d: Any, v: Any, even: Any, odd: Any) -> Any:
-    """Return the real part of even (cosh(w) - 1) + odd (sinh(w) - w), where w = d + i v."""
+def _fall(sine: Any, v: Any, even: Any, odd: Any) -> tuple[Any, Any]:
+    """Return d = asinh(sine), and the real part of even (cosh(w) - 1) + odd (sinh(w) - w), where w = d + i v."""
+    d = asinh(sine)
+    rise = square(sine) / (1 + sqrt(1 + square(sine)))  # cosh(d) - 1
     swing = 2 * square(sin(v * 0.5))
-    first = 2 * square(sinh(d * 0.5)) * cos(v) - swing
-    second = _sinh_less(d) * cos(v) - d * swing
-    return even * first + odd * second
+    first = rise * cos(v) - swing
+    second = _sinh_less(d, sine) * cos(v) - d * swing
+    return d, even * first + odd * second
 
 
 def _acosh1p(x: Any) -> Any:
@@ -98,6 +119,8 @@ def _sums(integrand: Callable[..., Pair], low: Any, high: Any, *operands: Any) -
     width = high - low
     first, second = integrand(low + width * nodes, *wide)
     scale = width * weights
+    if second is None:
+        return reduce_sum(first * scale, (rank, rank + 1)), None
     total = reduce_sum(complex(first * scale, second * scale), (rank, rank + 1))
     return real(total), imag(total)
 
@@ -139,8 +162,7 @@ def _kve(nu: Any, x: Any) -> Any:
     end = where(safe < 1e-3, _reach(below, safe) + 0.01, _acosh1p(below / maximum(safe, 1e-3)))
 
     def integrand(t: Any, nu: Any, x: Any) -> Pair:
-        value = exp(x * -2 * square(sinh(t * 0.5)))
-        return value * cosh(nu * t), t * 0
+        return exp(-(x * _hyperbolic(t)[0])) * cosh(nu * t), None
 
     low, _ = _sums(integrand, *_panels(end), where(high, 1, nu), safe)
     value = where(high, _kve_about_largest(where(high, nu, 2), maximum(safe, 1e-160)), low)
@@ -157,24 +179,17 @@ def _kve_about_largest(nu: Any, x: Any) -> Any:
 
     def integrand(y: Any, nu: Any, fixed: Any, excess: Any, centre: Any) -> Pair:
         # size (cosh(y) - 1) + nu (sinh(y) - y): for negative y as (size - nu) (cosh(y) - 1) + nu (exp(y) - 1 - y).
-        depth = 2 * square(sinh(y * 0.5))
-        tail = fixed * where(y < 0, _exp_less(-abs(y)), depth + _sinh_less(maximum(y, 0)))
+        distance = abs(y)
+        depth, sine, fallen = _hyperbolic(distance)
+        tail = fixed * where(y < 0, _exp_less(distance, fallen), depth + _sinh_less(distance, sine))
         value = exp(-(excess * depth + tail))
-        return value * exp((nu - fixed) * (centre + y)), y * 0
+        return value * exp((nu - fixed) * (centre + y)), None
 
     ends = _between(-left, left * -0.25, _full(0, x), _acosh1p(_BELOW / size))
     total, _ = _sums(integrand, *ends, nu, fixed, excess, centre)
     growth = fixed * centre - fixed * (fixed / (size + x))
     half = exp(growth * 0.5)
     return total * 0.5 * half * half
-
-
-def _exp_less(y: Any) -> Any:
-    """Return exp(y) - 1 - y for y <= 0, without cancellation."""
-    near = y >= -0.5
-    small = where(near, y, 0)
-    series = square(small) * polynomial(small, [1 / math.factorial(k) for k in range(16, 1, -1)])
-    return where(near, series, expm1(y) - y)
 
 
 _SERIES = 48.0
@@ -230,13 +245,13 @@ def _ive(nu: Any, x: Any) -> Any:
         ratio = v / sine
         height = sqrt(square(first * ratio) + 1)
         spread = _less_sin(v) * (v + sine) / square(sine)
-        d = asinh(first * spread / (ratio * root + height))
+        d, fall = _fall(first * spread / (ratio * root + height), v, size, fixed)
         slope = first * ((sine - v * cos(v)) / square(sine)) / height
-        value = exp(_fall(d, v, size, fixed))
+        value = exp(fall)
         more = fixed - nu
         turn = more * v
         turned = cos(turn) + slope * sin(turn)
-        return value * exp(more * (asinh(first) + d)) * turned, v * 0
+        return value * exp(more * (asinh(first) + d)) * turned, None
 
     total, _ = _sums(integrand, *_between(_full(0, x), end), nu, fixed, first, root, size)
     growth = fixed * (fixed / (size + far)) - fixed * asinh(first)
@@ -281,7 +296,7 @@ def _schlaefli(nu: Any, x: Any) -> Pair:
     end = _reach(fixed * (end + 4) + _BELOW, x)
 
     def tails(t: Any, nu: Any, x: Any) -> Pair:
-        depth, slope = x * sinh(t), nu * t
+        depth, slope = x * _hyperbolic(t)[1], nu * t
         return exp(-(depth + slope)), exp(slope - depth)
 
     falling, rising = _sums(tails, *_panels(end), nu, x)
@@ -307,11 +322,11 @@ def _monotone(nu: Any, x: Any) -> Pair:
         ratio = first * (v / sine)
         spread = square(first) * (_less_sin(v) * (v + sine) / square(sine))
         height = sqrt(square(root) + spread)
-        d = asinh(spread / (first * height + ratio * root))
+        d, fall = _fall(spread / (first * height + ratio * root), v, size, fixed)
         slope = first * ((sine - v * cos(v)) / square(sine)) / height
         more = fixed - nu
         turn = more * v
-        value = exp(_fall(d, v, size, fixed)) * exp(more * (alpha + d))
+        value = exp(fall) * exp(more * (alpha + d))
         cosine, sine = cos(turn), sin(turn)
         return value * (cosine + slope * sine), value * (slope * cosine - sine)
 
@@ -321,10 +336,11 @@ def _monotone(nu: Any, x: Any) -> Pair:
     right = minimum(2 * alpha, (c + sqrt(c * (c + 8))) * 0.8)
 
     def along(y: Any, nu: Any, fixed: Any, size: Any, excess: Any, alpha: Any) -> Pair:
-        depth = 2 * square(sinh(y * 0.5))
-        before = fixed * _sinh_less(minimum(y, 0)) - size * depth
-        after = excess * depth - fixed * _exp_less(-abs(y))
-        return exp(where(y < 0, before, after)) * exp((fixed - nu) * (y - alpha)), y * 0
+        distance = abs(y)
+        depth, sine, fallen = _hyperbolic(distance)
+        before = -(fixed * _sinh_less(distance, sine) + size * depth)
+        after = excess * depth - fixed * _exp_less(distance, fallen)
+        return exp(where(y < 0, before, after)) * exp((fixed - nu) * (y - alpha)), None
 
     excess = square(x) / (fixed + size)
     ends = _between(-left, _full(0, x), right * 0.25, right)
@@ -358,11 +374,11 @@ def _oscillating(nu: Any, x: Any) -> Pair:
         sin_v = sin(beta + eta)
         swing = 2 * square(sin(eta * 0.5))
         gap = (sine * swing + cosine * _less_sin(eta)) / sin_v
-        u = _acosh1p(gap) * side
+        u, sine_u = _acosh1p(gap) * side, sqrt(gap * (2 + gap)) * side
         change = (sine * sin(eta) + cosine * swing) / sin_v - gap * (cos(beta + eta) / sin_v)
-        slope = change * side / sqrt(gap * (2 + gap))
-        fall = _sinh_less(u) * cos(eta) - u * swing
-        value = exp(fixed * fall - size * sinh(u) * sin(eta))
+        slope = change / sine_u
+        fall = _sinh_less(u, sine_u) * cos(eta) - u * swing
+        value = exp(fixed * fall - size * sine_u * sin(eta))
         more = fixed - nu
         turn = more * (beta + eta)
         value = where(eta < 0, weight, 1) * (value * exp(more * u))
@@ -384,7 +400,7 @@ def _oscillating(nu: Any, x: Any) -> Pair:
     end = minimum(_BELOW / excess, cbrt(6 * _BELOW / x))
 
     def axis(t: Any, nu: Any, fixed: Any, excess: Any, x: Any) -> Pair:
-        return exp((nu - fixed) * t - (excess * t + x * _sinh_less(t))), t * 0
+        return exp((nu - fixed) * t - (excess * t + x * _sinh_less(t, _hyperbolic(t)[1]))), None
 
     def upright(v: Any, nu: Any, fixed: Any, excess: Any, x: Any) -> Pair:
         angle = excess * v - x * _less_sin(v) + (fixed - nu) * v
@@ -478,6 +494,16 @@ def _iv(nu: Any, x: Any) -> Any:
     return where(x == math.inf, math.inf, out)
 
 
+def _of_both(p: Primitive, lower: Any, upper: Any, x: Any, orders: tuple[int, ...]) -> tuple[Any, ...]:
+    """Evaluate ``p`` of two orders as one operation on twice as many elements.
+
+    A program then contains the formula once. Separate operations would repeat it, four times in a second derivative.
+    """
+    shape = broadcast_shape(p.name, [shape_of(v) for v in (lower, upper, x)])
+    pair = [shapes.broadcast_to(order, shape) for order in (lower, upper)]
+    return tuple(slicing.unstack(p.bind(slicing.stack(pair, 0), x, orders=orders), 0))
+
+
 def _bessel(
     name: str, formula: Callable[..., Any], before: float, after: float, equations: tuple[int, int, bool]
 ) -> Primitive:
@@ -495,13 +521,13 @@ def _bessel(
     """
 
     def by_x(t: Any, nu: Any, x: Any, *, orders: tuple[int, ...]) -> Any:
-        upper = p.bind(ops.add(nu, 1), x, orders=orders)
+        above = ops.add(nu, 1)
         if before < 0:
-            lower = p.bind(ops.sub(nu, 1), x, orders=orders)
+            lower, upper = _of_both(p, ops.sub(nu, 1), above, x, orders)
             slope = ops.add(ops.mul(lower, before), ops.mul(upper, after))
             return ops.mul(t, slope)
         near = ops.and_p.bind(ops.lt(ops.abs(nu), 1), ops.ne_p.bind(x, 0))
-        lower = p.bind(ops.where(near, nu, ops.sub(nu, 1)), x, orders=orders)
+        lower, upper = _of_both(p, ops.where(near, nu, ops.sub(nu, 1)), above, x, orders)
         product = ops.mul(nu, lower)
         if orders[0]:
             product = ops.add(product, ops.mul(p.bind(nu, x, orders=(orders[0] - 1, 0)), orders[0]))

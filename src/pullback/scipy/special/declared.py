@@ -16,13 +16,16 @@ from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.docs import describe, with_sections
 from pullback.core.errors import DtypeError
 from pullback.core.trace import state
-from pullback.numpy.declare import Binary, Unary
+from pullback.numpy.declare import Binary as Binary
+from pullback.numpy.declare import Unary as Unary
 from pullback.numpy.promotion import inexact_operand, inexact_operands, strong
 from pullback.primitives.special.precision import doubled
 from pullback.scipy.arguments import on_host
 
 Function = Callable[..., Any]
 Unaries = Callable[[ArrayLike], tuple[Array, ...]]
+Binaries = Callable[[ArrayLike, ArrayLike], tuple[Array, ...]]
+Ternaries = Callable[[ArrayLike, ArrayLike, ArrayLike], tuple[Array, ...]]
 Ternary = Callable[[ArrayLike, ArrayLike, ArrayLike], Array]
 Quaternary = Callable[[ArrayLike, ArrayLike, ArrayLike, ArrayLike], Array]
 
@@ -126,6 +129,3 @@ def composed(host: Function, formula: Function) -> Function:
         return exact(*xs) if found is None else found
 
     return compute
-
-
-__all__ = ["Binary", "Quaternary", "Ternary", "Unaries", "Unary", "composed", "declared", "now"]

@@ -60,6 +60,7 @@ def relation(
     *slopes: Slope | None,
     host: Callable[..., Any] | None = None,
     result: int | None = None,
+    inside: Callable[..., Any] | None = None,
     formula: Callable[..., Any] | None = None,
     is_complex: bool = False,
 ) -> Callable[..., Any]:
@@ -72,11 +73,12 @@ def relation(
       host: a function of NumPy arrays; by default that of ``scipy.special``.
       result: which of several results of ``scipy.special``'s function to return; the part of ``name`` before a dot is
         then the name of that function.
+      inside: see :func:`scipys`.
       formula: see :class:`Relation`.
       is_complex: see :class:`Relation`.
     """
     names = tuple(operands.split(", "))
-    RELATIONS[name] = Relation(host or _of_scipy(name, result), names, slopes, formula, is_complex)
+    RELATIONS[name] = Relation(host or _of_scipy(name, result, inside), names, slopes, formula, is_complex)
 
     def bind(*xs: Any) -> Any:
         return scipy_special_p.bind(*xs, function=name)
@@ -84,17 +86,38 @@ def relation(
     return bind
 
 
-def _of_scipy(name: str, result: int | None = None) -> Callable[..., Any]:
-    def call(*xs: Any) -> Any:
-        function = getattr(imported("scipy.special"), name.partition(".")[0])
-        dtype = xs[0].dtype
-        large = all(x.size >= parallel.MANY for x in xs)
-        many = parallel.in_parallel(function, xs, [dtype] * function.nout) if large else None
-        if many is not None:
-            return many[result or 0]
-        return function(*xs) if result is None else function(*xs)[result]
+def scipys(name: str, inside: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return SciPy's function of NumPy arrays; NaN outside of a range where it ends soon.
 
-    return call
+    Args:
+      name: the name of the function.
+      inside: a function of the operands, which returns a mask of that range; None for all numbers.
+    """
+
+    def call(*xs: Any) -> Any:
+        function = getattr(imported("scipy.special"), name)
+        large = all(x.size >= parallel.MANY for x in xs)
+        many = parallel.in_parallel(function, xs, [xs[0].dtype] * function.nout) if large else None
+        if many is None:
+            return function(*xs)
+        return many[0] if function.nout == 1 else tuple(many)
+
+    def within(*xs: Any) -> Any:
+        assert inside is not None
+        mask = inside(*xs)
+        if np.all(mask):
+            return call(*xs)
+        found = call(*[np.where(mask, x, 1) for x in xs])
+        if isinstance(found, tuple):
+            return tuple(np.where(mask, y, np.nan) for y in found)
+        return np.where(mask, found, np.nan)
+
+    return call if inside is None else within
+
+
+def _of_scipy(name: str, result: int | None, inside: Callable[..., Any] | None) -> Callable[..., Any]:
+    call = scipys(name.partition(".")[0], inside)
+    return call if result is None else lambda *xs: call(*xs)[result]
 
 
 scipy_special_p = Primitive("scipy_special", keeps_weak_type=False, elementwise=True, cost=Cost.SPECIAL)

@@ -87,6 +87,11 @@ def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], 
             if id(x) in used:
                 raise RefError(f"with_refs of the vjp function of {name}: {x.described()} is used for two cotangents")
             used.add(id(x))
+        elif isinstance(x, GradValue) and isinstance(aval, AbstractRef):
+            raise RefError(
+                f"with_refs of the vjp function of {name}: the gradient of an argument that is a reference can't be "
+                f"returned as a value: pass a reference, to add it to, or ad.DontWant()"
+            )
         elif not isinstance(x, (GradValue, DontWant)):
             raise ArgumentError(
                 f"with_refs of the vjp function of {name}: an entry must be a reference, ad.GradValue() or "

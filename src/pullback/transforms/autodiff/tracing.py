@@ -8,13 +8,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, overload
 
-from pullback.backends.devices.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding, PartitionSpec
 from pullback.core import array, dtypes, tree
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
 from pullback.core.arguments import flag, is_listed, quote, require_function
 from pullback.core.array import ArrayLike, CommittedArray
 from pullback.core.axes import new_axis
-from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, OperandError, ShardingError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Var
 from pullback.core.refs import AbstractRef, RefCell
 from pullback.core.trace import state
@@ -45,6 +45,8 @@ class ShapeDtypeStruct:
       manual_axis_type, is_ref: must have their default values.
 
     Raises:
+      ArgumentError: no dtype, or a shape that is no sequence or has None (a TypeError and ValueError).
+      ShardingError: the sharding is for arrays of more axes (a TypeError and ValueError).
       UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
 
     >>> from pullback import ShapeDtypeStruct
@@ -78,6 +80,17 @@ class ShapeDtypeStruct:
         if not isinstance(shape, Iterable):
             raise ArgumentError(f"ShapeDtypeStruct: shape must be a sequence of ints, got {quote(shape)}")
         self.shape: Shape = tuple(shape)
+        if any(n is None for n in self.shape):
+            raise ArgumentError(
+                f"ShapeDtypeStruct: the shape cannot have None, got {self.shape}: a size is an int, or one of "
+                f"export.symbolic_shape"
+            )
+        spec = getattr(sharding, "spec", sharding)
+        if isinstance(spec, PartitionSpec) and len(spec) > len(self.shape):
+            raise ShardingError(
+                f"ShapeDtypeStruct: the sharding {spec!r} is only valid for values of rank at least {len(spec)}, but "
+                f"was applied to a value of rank {len(self.shape)}"
+            )
         self.dtype = dtypes.canonicalize_dtype(dtype)
         self.weak_type = flag("ShapeDtypeStruct", "weak_type", weak_type)
 

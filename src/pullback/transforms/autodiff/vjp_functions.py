@@ -153,8 +153,8 @@ class VJPFunction(LinearFunction):
 
         Raises:
           ArgumentError: the trees do not fit, or an entry is of another kind (a TypeError and ValueError).
-          RefError: a reference does not have the type of the cotangent, or occurs twice; or the returned function was
-            called, and an argument that is a reference has the leaf ``ad.GradValue()`` (a ValueError).
+          RefError: a reference does not have the type of the cotangent, or occurs twice; or an argument that is a
+            reference has the leaf ``ad.GradValue()`` (a ValueError).
 
         >>> from pullback import ad, new_ref, vjp
         >>> total = new_ref(0.0)

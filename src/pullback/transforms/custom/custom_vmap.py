@@ -13,6 +13,7 @@ from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.arguments import require_function
 from pullback.core.array import as_array, typeof
+from pullback.core.config import config
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError
 from pullback.core.linear import LinearTracer
@@ -41,6 +42,7 @@ from pullback.transforms.functions.arguments import name_of, structure_of, to_ar
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
 from pullback.transforms.traces.batch import BatchTrace, batch_flat
 from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.stage import stage_flat
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -177,6 +179,8 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
 
 
 _Both = Callable[[Run, Sequence[Any]], list[Any]]
+_MOST_TREES = 256
+"""How many trees of results a function remembers."""
 _unmapped = threading.local()
 """The functions, in this thread, whose rules are running with no operand mapped."""
 
@@ -326,6 +330,7 @@ class custom_vmap(FunctionWithRules):
     def __init__(self, fun: Callable[..., Any]) -> None:
         super().__init__(fun)
         self.vmap_rule: Callable[..., Any] | None = None
+        self._out_trees: dict[Any, Any] = {}
 
     def def_vmap(self, vmap_rule: F) -> F:
         """Set the batching rule.
@@ -353,12 +358,43 @@ class custom_vmap(FunctionWithRules):
 
         def rule(size: int, mapped: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
             outs, flat.out_tree, flags = self._batched(size, in_tree, mapped, values)
+            self._check_tree(in_tree, mapped, values, flat.out_tree)
             flat.count = len(outs)
             return outs, flags
 
         if state.trace.is_bottom:
             return flat.result(flat(*arrays))
         return flat.result(explained(self.fun, call_p.bind, *arrays, call=VmapCall(self.fun, flat, rule)))
+
+    def _check_tree(self, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any], out_tree: Any) -> None:
+        """Raise unless the rule has returned a result of the tree ``out_tree`` that the function returns.
+
+        The function is traced once for arguments of a tree and types. What cannot be traced is not checked.
+
+        Args:
+          in_tree: the tree of the arguments.
+          mapped: for each leaf of the arguments whether it has the mapped axis, as its first axis.
+          values: the leaves.
+          out_tree: the tree of the result, or None for a single array.
+        """
+        avals = [a.update(shape=a.shape[1:]) if m else a for a, m in zip(map(typeof, values), mapped, strict=True)]
+        key = (in_tree, tuple(avals), config.trace_context, tuple(state.axes.items()))
+        if key not in self._out_trees:
+            flat = FlatFunction(self.fun, in_tree)
+            if len(self._out_trees) >= _MOST_TREES:
+                self._out_trees.clear()
+            try:
+                stage_flat(self.fun, flat, avals, "custom_vmap")
+                self._out_trees[key] = flat.out_tree
+            except Exception:  # it needs values, for instance, or the axis that the rule handles
+                self._out_trees[key] = out_tree
+        expected = self._out_trees[key]
+        if expected != out_tree:
+            shown = ["one array" if x is None else str(x) for x in (expected, out_tree)]
+            raise CustomRuleError(
+                f"the batching rule {name_of(self.vmap_rule)} of {name_of(self.fun)} must return a result of the same "
+                f"tree as the function, {shown[0]}, but returned {shown[1]}"
+            )
 
     def _batched(
         self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]

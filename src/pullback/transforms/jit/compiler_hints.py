@@ -31,6 +31,8 @@ class CompilerEffortLevel(enum.Enum):
     >>> from pullback import CompilerEffortLevel, config, jit
     >>> print(jit(lambda x: x + 1, compiler_options={"optimization_level": CompilerEffortLevel.O1})(1.0))
     2.0
+    >>> print(jit(lambda x: x + 1, compiler_options={"optimization_level": "O0"})(1.0))
+    2.0
     >>> config.update("jax_optimization_level", CompilerEffortLevel.O1)
     >>> config.update("jax_optimization_level", "UNKNOWN")
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -14,7 +15,7 @@ import numpy as np
 
 from pullback.backends.compiler import trees
 from pullback.backends.devices.buffers import buffers_of, from_buffer
-from pullback.backends.devices.shardings import DeviceLike
+from pullback.backends.devices.shardings import DeviceLike, as_sharding
 from pullback.backends.processes import forks
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
@@ -324,8 +325,17 @@ class JitFunction(_Function, Generic[P, R]):
         return self.trace(*args, **kwargs).lower()
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Return the types of the results for some arguments, as a tree of ``ShapeDtypeStruct``."""
-        return self.trace(*args, **kwargs).out_info
+        """Return the types of the results for some arguments, as a tree of ``ShapeDtypeStruct``.
+
+        They have the shardings that ``out_shardings`` asks for.
+        """
+        traced = self.trace(*args, **kwargs)
+        requested = out_placements(traced.call, traced)
+        if not any(requested):
+            return traced.out_info
+        leaves, treedef = tree.flatten(traced.out_info)
+        placed = [x if p is None else x.update(sharding=as_sharding(p)) for x, p in zip(leaves, requested, strict=True)]
+        return tree.unflatten(treedef, placed)
 
     def clear_cache(self) -> None:
         """Remove all traced and compiled programs of this function from the cache."""
@@ -555,6 +565,15 @@ def jit(
     if fun is None:
         return functools.partial(jit, **options)
     require_function("jit", "fun", fun)
+    if isinstance(fun, staticmethod):
+        raise ArgumentError(
+            "jit: staticmethod arguments are not supported: write @staticmethod above @jit, so that jit gets it"
+        )
+    if inspect.isgeneratorfunction(fun):
+        raise ArgumentError(
+            f"jit: expected a function, got a generator function, {name_of(fun)}: it returns an iterator, and no "
+            f"program yields values. Return a list or a tuple of arrays"
+        )
     return JitFunction(fun, _PLAIN if options == _DEFAULTS else _options(fun, **options))
 
 
@@ -577,6 +596,12 @@ def _options(
 
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: pass either device or backend; got {device!r} and {backend!r}")
+    where = [name for name, value in (("device", device), ("backend", backend)) if value is not None]
+    for name, shardings in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if where and shardings is not None:
+            raise ArgumentError(
+                f"jit of {name_of(fun)}: pass either {where[0]} or {name}, which say where the function runs"
+            )
     placements = [
         None if shardings is None else PlacementTree(shardings, f"jit of {name_of(fun)}, {what}")
         for shardings, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))
@@ -602,7 +627,11 @@ def _compiler_options(options: Any) -> tuple[tuple[str, Any], ...]:
         if not isinstance(value, (bool, int, float, str)):
             raise ArgumentError(f"jit: the option {name} must be a bool, an int, a float or a str, got {value!r}")
         if name in _LEVELS and type(value) is not int:
-            raise ArgumentError(f"jit: the option {name} must be a CompilerEffortLevel or its number, got {value!r}")
+            if value not in CompilerEffortLevel.__members__:
+                raise ArgumentError(
+                    f"jit: the option {name} must be a CompilerEffortLevel, its name or number, got {value!r}"
+                )
+            plain[name] = CompilerEffortLevel[value].value  # type: ignore[misc]
     return tuple(sorted(plain.items()))
 
 

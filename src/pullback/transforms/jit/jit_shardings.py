@@ -7,8 +7,14 @@ from typing import Any
 
 from pullback.backends.devices.devices import Device
 from pullback.backends.devices.layouts import Format, without_layout
-from pullback.backends.devices.meshes import needed_mesh
-from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.backends.devices.meshes import Mesh, needed_mesh
+from pullback.backends.devices.shardings import (
+    UNCONSTRAINED,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+)
 from pullback.core import tree
 from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted
@@ -39,6 +45,12 @@ class PlacementTree:
                 raise ShardingError(
                     f"{who}: expected shardings such as NamedSharding(mesh, P('x')), specifications P('x') or None, "
                     f"got {quoted(leaf)} of type {type(leaf).__name__}"
+                )
+            spec = leaf.spec if isinstance(leaf, NamedSharding) and isinstance(leaf.mesh, Mesh) else leaf
+            if isinstance(spec, PartitionSpec) and UNCONSTRAINED in spec.partitions:
+                raise ShardingError(
+                    f"{who}: unconstrained axes are not allowed, got {spec!r}: write None for an axis that is not "
+                    f"divided; with_sharding_constraint takes UNCONSTRAINED"
                 )
         self.leaves = tuple(leaves)
 

@@ -261,6 +261,11 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
     """
     who = "with_sharding_constraint"
     leaves, treedef, placements = placements_of(x, shardings, who)
+    if any(p is None for p in placements):
+        raise ShardingError(
+            f"{who}: got None instead of a sharding: pass P() for an array that each device has, or P(P.UNCONSTRAINED) "
+            f"to leave its axes to the compiler"
+        )
     sharded: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, placements, strict=True)])
     return sharded
 

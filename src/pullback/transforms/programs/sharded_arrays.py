@@ -13,9 +13,10 @@ from pullback.backends.devices.devices import Device
 from pullback.backends.devices.shardings import Index, NamedSharding, PartitionSpec, Sharding, as_sharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import DTypeLike, PyTree
-from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray, as_array, signature
-from pullback.core.errors import ArgumentError, ShapeError, ShardingError
+from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray, as_array, signature, typeof
+from pullback.core.errors import ArgumentError, ShapeError, ShardingError, UnsupportedAttributeError
 from pullback.core.naming import quoted
+from pullback.core.trace import Tracer
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import committed, destination
 from pullback.transforms.programs.transfer import device_of
@@ -70,7 +71,19 @@ def global_shards(x: ArrayImpl) -> list[Shard]:
 
 
 def sharding_of(x: Any) -> Sharding:
-    """The sharding of an array."""
+    """The sharding of an array; of a traced array the one in its type.
+
+    Raises:
+      UnsupportedAttributeError: the type has none (a NotImplementedError and an AttributeError).
+    """
+    if isinstance(x, Tracer):
+        explicit = getattr(typeof(x), "explicit", None)
+        if explicit is None:
+            raise UnsupportedAttributeError(
+                f"sharding is not an attribute of a traced array, {x!r}: the program decides where it is. "
+                f"jax.typeof(x).sharding is what its type says, debug.inspect_array_sharding what the compiler chose"
+            )
+        return explicit  # type: ignore[no-any-return]
     return as_sharding(device_of(x))
 
 

@@ -13,7 +13,7 @@ from pullback.core.arguments import require_function
 from pullback.core.array import ArrayLike, as_array
 from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, Tracer
 from pullback.primitives.rules import as_inferred, jvp_zero, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.sharded_arrays import sharding_of
@@ -25,6 +25,8 @@ LEAST_WIDTH = 8
 @api_boundary
 def visualize_array_sharding(arr: ArrayLike, **kwargs: Any) -> None:
     """Print a picture of the devices that have each shard of an array.
+
+    In a compiled function it is printed when the program is compiled, which decides.
 
     Args:
       arr: an array of one or two axes.
@@ -41,7 +43,14 @@ def visualize_array_sharding(arr: ArrayLike, **kwargs: Any) -> None:
     └────────┘
     """
     array = as_array(arr)
-    visualize_sharding(array.shape, sharding_of(array), **kwargs)
+
+    def show(sharding: Sharding) -> None:
+        visualize_sharding(array.shape, sharding, **kwargs)
+
+    if isinstance(array, Tracer):
+        inspect_array_sharding(array, callback=show)
+    else:
+        show(sharding_of(array))
 
 
 @api_boundary

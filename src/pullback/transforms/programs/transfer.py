@@ -222,7 +222,7 @@ def copy_to_host_async(x: T) -> T:
     """Start to copy the arrays of a tree to the host; return the tree without waiting.
 
     Args:
-      x: a tree of arrays; other leaves are left alone.
+      x: a tree of arrays. Of another leaf the method ``copy_to_host_async`` is called, if it has one.
 
     Returns:
       The tree ``x`` itself.
@@ -235,6 +235,9 @@ def copy_to_host_async(x: T) -> T:
     array([1., 1.], dtype=float32)
     """
     for leaf in tree.leaves(x):
-        if is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
-            backend().fetch_ahead(leaf._buffer)
+        if isinstance(leaf, ArrayImpl):
+            if is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
+                backend().fetch_ahead(leaf._buffer)
+        elif not isinstance(leaf, Tracer):
+            getattr(leaf, "copy_to_host_async", bool)()
     return x

@@ -177,7 +177,8 @@ def stage_flat(
     trace.outside = outside
     source_loc, scope = state.source_loc, state.scope
     try:  # all changes of state within: KeyboardInterrupt may come after any call
-        state.source_loc = state.scope = None
+        state.source_loc = None
+        state.scope = source.Scope("", metadata=config.xla_metadata) if config.xla_metadata else None
         state.trace = trace
         recorders.append(trace)
         outside.begin(trace)

@@ -15,5 +15,5 @@ _face(
         "jaxlib_extension_version": lambda: _client.library().xla_client._version,
         "xla_client": lambda: _client.library().xla_client,
     },
-    modules="mlir",
+    modules="jax_mlir_ext mlir",
 )

@@ -1,0 +1,122 @@
+"""Characteristic values of Mathieu functions, and their derivatives by the parameter, of NumPy arrays.
+
+The Fourier coefficients of a Mathieu function are an eigenvector of a symmetric tridiagonal matrix, whose eigenvalue is
+the characteristic value (DLMF 28.4.5 to 28.4.8). SciPy computes those of orders up to 500 and parameters up to 100.
+At some points, such as order 5 and 20.80281963237354, it returns the value of another order: the signs of pivots tell,
+and the eigenvalue is computed. For large orders SciPy takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.interrupts import imported
+
+_LARGE, _MOST = 500.0, 1e5
+"""Orders up to the first may be SciPy's, and those up to the second are eigenvalues."""
+
+
+def characteristic(m: Any, q: Any, *, odd: bool) -> Any:
+    """Return the characteristic values of odd or even functions; NaN for orders that are not among theirs.
+
+    They are NaN too for orders above 100,000 whose parameter is above a thousandth of their square.
+    """
+    m, q = np.broadcast_arrays(m, q)
+    of_scipy = getattr(imported("scipy.special"), "mathieu_b" if odd else "mathieu_a")
+    near, far = (m <= _LARGE) & (np.abs(q) <= 100), _is_far(m, q)
+    found = of_scipy(np.where(near, m, 2), np.where(near, q, 0))
+    order = np.where(far, m, _LARGE)
+    ratio = np.where(far, q, 0) / (order * order)
+    power = ratio * ratio
+    # The terms of lower order in m are below the rounding error.
+    change = order * order * power * (0.5 + power * (5 / 32)) + power * 0.5
+    expansion = np.where(far, order * order + change, np.nan)
+    # NaN of other numbers than orders stays
+    wrong = near & ~_agree(found, np.where(near, m, 2), np.where(near, q, 0), odd)
+    between = (wrong | ~near) & ~far & _has_value(m, q, odd)
+    return _each(lambda m, q: _eigenpair(m, q, odd)[0], between, np.where(near, found, expansion), m, q)
+
+
+def slope(m: Any, q: Any, *, odd: bool) -> Any:
+    """Return the derivatives of characteristic values by q, of odd or even functions.
+
+    The derivative of an eigenvalue is that of the matrix between the normalised eigenvectors (Hellmann 1937, Feynman
+    1939).
+    """
+    m, q = np.broadcast_arrays(m, q)
+    far = _is_far(m, q)
+    square = np.square(np.where(far, m, _LARGE))
+    ratio = np.where(far, q / square, 0)
+    expansion = np.where(far, ratio * (1 + 1 / square + ratio * ratio * (5 / 8)), np.nan)
+    return _each(lambda m, q: _eigenpair(m, q, odd)[1], ~far & _has_value(m, q, odd), expansion, m, q)
+
+
+def _has_value(m: Any, q: Any, odd: bool) -> Any:
+    return (m >= (1 if odd else 0)) & (m <= _MOST) & (np.floor(m) == m) & np.isfinite(q)
+
+
+def _is_far(m: Any, q: Any) -> Any:
+    """Return a mask of where the expansion in q / m**2 (DLMF 28.6.14) has its fourth term below the rounding error."""
+    return (m > _LARGE) & (np.abs(q) < 1e-3 * np.square(m)) & (np.floor(m) == m)
+
+
+def _each(function: Callable[..., float], mask: Any, others: Any, m: Any, q: Any) -> Any:
+    """Return ``function`` of the elements in the mask, once for equal ones, and ``others`` elsewhere."""
+    out, known = np.array(others), {}
+    for index in map(tuple, np.argwhere(mask)):
+        key = float(m[index]), float(q[index])
+        if key not in known:
+            known[key] = function(*key)
+        out[index] = known[key]
+    return out
+
+
+def _matrix(m: Any, q: Any, odd: bool, count: int) -> tuple[Any, Any, Any, Any]:
+    """Return the diagonal of a matrix without q, the factors of q in its first element and beside it, and a position.
+
+    The position is that of the eigenvalue of the order m among the others. The first two and the last have a new axis.
+    """
+    shift = (m % 2)[..., None]
+    even_sine = odd & (shift == 0)
+    harmonics = 2.0 * np.arange(count) + np.where(even_sine, 2, shift)
+    first = shift[..., 0] * (-1.0 if odd else 1.0)
+    beside = np.where((shift == 0) & (not odd) & (np.arange(count - 1) == 0), 2**0.5, 1.0)
+    return np.square(harmonics), first, beside, (m - np.where(even_sine, 2, shift)[..., 0]) // 2
+
+
+def _size(m: Any, q: Any) -> int:
+    """Return a sufficient size of a matrix: behind a turning point the coefficients fall as Airy's function."""
+    turn = 0.5 * np.sqrt(np.max(m * m + 4 * np.abs(q) + 1, initial=1))
+    return int(turn + 12 * np.cbrt(turn)) + 20
+
+
+def _agree(values: Any, m: Any, q: Any, odd: bool) -> Any:
+    """Return a mask of values that are those of their orders.
+
+    The number of negative pivots of the matrix less a number is that of its eigenvalues below the number.
+    """
+    diagonal, first, beside, position = _matrix(m, q, odd, _size(m, q))
+    width = 1e-6 * (np.square(m) + np.abs(q) + 1)
+    counts = []
+    for limit in (values - width, values + width):
+        pivot = diagonal[..., 0] + first * q - limit
+        below = np.asarray(pivot < 0, np.int64)
+        for k in range(1, diagonal.shape[-1]):
+            step = np.square(q * beside[..., k - 1]) / np.where(pivot == 0, 1e-300, pivot)
+            pivot = diagonal[..., k] - limit - step
+            below += pivot < 0
+        counts.append(below)
+    return (counts[0] == position) & (counts[1] == position + 1)
+
+
+def _eigenpair(m: float, q: float, odd: bool) -> tuple[float, float]:
+    """Return a characteristic value, and its derivative by q."""
+    diagonal, first, beside, position = _matrix(np.array(m), np.array(q), odd, _size(np.array(m), q))
+    diagonal[0] += first * q
+    solve = imported("scipy.linalg").eigh_tridiagonal
+    values, vectors = solve(diagonal, q * beside, select="i", select_range=(int(position), int(position)))
+    v = vectors[:, 0]
+    return float(values[0]), float(first * v[0] ** 2 + 2 * np.sum(beside * v[1:] * v[:-1]))
