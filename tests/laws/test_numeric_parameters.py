@@ -48,7 +48,18 @@ EXEMPT: dict[str, str] = {
     "lax.scaled_dot": "its operands are rounded to few bits, through which the derivative passes",
     **{
         f"random.{name}": "derivatives are those of quantiles (implicit reparameterisation), not of rejection sampling"
-        for name in ("beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t")
+        for name in (
+            "beta",
+            "chisquare",
+            "clayton_copula",
+            "dirichlet",
+            "f",
+            "gamma",
+            "generalized_normal",
+            "loggamma",
+            "t",
+            "t_copula",
+        )
     },
 }
 X, Y, N = jnp.array([-1.25, 0.3, 2.5]), jnp.array([0.0, 0.5, 1.0]), jnp.array([jnp.nan, jnp.inf, -jnp.inf, 1.0])

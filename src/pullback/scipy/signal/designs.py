@@ -165,6 +165,8 @@ def ellip(
     Raises:
       ArgumentError, UnsupportedArgumentError: as for :func:`iirfilter`.
 
+    If ``rp`` equals ``rs`` there is no such way: the poles are on the edge of stability, as SciPy's.
+
     >>> from pullback.scipy import signal
     >>> print(signal.ellip(4, 1.0, 40.0, [0.2, 0.4], "band", output="sos").shape)
     (4, 6)

@@ -35,8 +35,8 @@ def check_decibels(name: str, family: str, rp: Any, rs: Any) -> None:
             raise ArgumentError(f"{name}: {what} must be a positive number of decibels, got {found}")
     if family == "ellip":
         ripple, attenuation = known(rp), known(rs)
-        if ripple is not None and attenuation is not None and not ripple < attenuation:
-            raise ArgumentError(f"{name}: rp must be less than rs, got {ripple} and {attenuation} decibels")
+        if ripple is not None and attenuation is not None and not ripple <= attenuation:
+            raise ArgumentError(f"{name}: rp must not be above rs, got {ripple} and {attenuation} decibels")
 
 
 def prototype(name: str, order: int, family: str, rp: Any, rs: Any, dtype: Any) -> tuple[Any, Any, Any]:
@@ -128,7 +128,7 @@ def _elliptic(order: int, rp: Any, rs: Any) -> tuple[Any, Any, Any]:
     elliptic = imported("pullback.scipy.special.elliptic")
     square = _power_less_1(rp)
     m1 = square / _power_less_1(rs)
-    m1 = _or_nan(m1, m1 < 1)
+    m1 = _or_nan(m1, m1 <= 1)  # where it is one SciPy's poles have no real part, and so have these
     quarter, other = elliptic.ellipk(m1), elliptic.ellipkm1(m1)
     m = _modulus_of_degree(order, quarter, other)
     period = elliptic.ellipk(m)
