@@ -177,8 +177,7 @@ def stage_flat(
     trace.outside = outside
     source_loc, scope = state.source_loc, state.scope
     try:  # all changes of state within: KeyboardInterrupt may come after any call
-        state.source_loc = None
-        state.scope = source.Scope("", metadata=config.xla_metadata) if config.xla_metadata else None
+        state.source_loc, state.scope = None, source.marked(config.xla_metadata)
         state.trace = trace
         recorders.append(trace)
         outside.begin(trace)
