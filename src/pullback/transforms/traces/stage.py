@@ -23,9 +23,7 @@ class StageTracer(Tracer):
     __slots__ = ("variable",)
 
     def __init__(self, trace: Trace, var: Atom, made_at: source.Location | None) -> None:
-        self._trace = trace
-        self.variable = var
-        self.made_at = made_at
+        self._trace, self.variable, self.made_at = trace, var, made_at
 
     @property
     def aval(self) -> ShapedArray:
