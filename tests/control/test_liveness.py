@@ -5,7 +5,7 @@ import functools
 import pytest
 
 import pullback.numpy as jnp
-from pullback import grad, jit, lax, make_jaxpr, nn
+from pullback import checkpoint, checkpoint_policies, grad, jit, lax, make_jaxpr, nn
 from pullback.backends.compiler import equal_parts
 from pullback.control.liveness import timeline
 from pullback.core.source import describe
@@ -104,11 +104,28 @@ def _heads(w):
     return jnp.sum(nn.softmax(jnp.einsum("bthd,bshd->bhts", q, k)) ** 2)
 
 
+def _kept_products(w):
+    layer = checkpoint(lambda x: nn.gelu(x @ w), policy=checkpoint_policies.dots_saveable)
+    x = Y
+    for _ in range(6):
+        x = x + layer(x)
+    return jnp.mean(x**2)
+
+
+def _sums(w):
+    x = Y
+    for _ in range(10):
+        x = jnp.tanh(x @ w) + 0.5 * x
+    return jnp.mean(x**2)
+
+
 @pytest.mark.parametrize(("fun", "arg"), [
-    (grad(_gated), W), (grad(_convolved), KERNEL), (grad(_pooled), KERNEL), (grad(_messages), W), (grad(_heads), W),
+    (grad(_kept_products), W), (grad(_sums), W), (grad(_gated), W), (grad(_convolved), KERNEL),
+    (grad(_pooled), KERNEL), (grad(_messages), W), (grad(_heads), W),
     (lambda w: functools.reduce(lambda x, _: x + nn.gelu(x @ w), range(6), Y), W),  # within the result, and in place
     (lambda w: nn.gelu((Y @ w).reshape(15, 20, 64).transpose(1, 0, 2)) @ w, W),
-], ids=["shared parts", "orders of axes", "masks", "updates", "heads", "in place", "transposed"])  # fmt: skip
+], ids=["recomputation behind gates", "sums that are fused", "shared parts", "orders of axes",
+        "masks", "updates", "heads", "in place", "transposed"])  # fmt: skip
 def test_the_model_and_the_compiler_agree(fun, arg) -> None:
     measured = jit(fun).lower(arg).compile().memory_analysis().temp_size_in_bytes
     assert peak(fun, arg) == pytest.approx(measured, rel=0.12)

@@ -20,9 +20,11 @@ from pullback.core.jaxpr_text import literal_key
 from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise
 from pullback.primitives.arrays import scatter
-from pullback.primitives.arrays.shapes import transpose_p
+from pullback.primitives.arrays.shapes import broadcast_in_dim_p, transpose_p
 from pullback.primitives.formulas import exp, formula
 from pullback.primitives.linalg.contraction import dot_general_p
+from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
+from pullback.transforms.checkpoint.gates import TURN, gated
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.stage import stage_flat
 
@@ -55,22 +57,41 @@ def compiled_form(closed: ClosedJaxpr) -> CompiledForm:
     """Return a program in the form in which a compiler runs it."""
     flat = inlining.flattened(closed, inlining.inlined)
     jaxpr = flat.jaxpr
-    eqns: list[Eqn] = []
+    calls: list[Eqn] = []
     made_by: dict[Var, Eqn] = {}
     start = 0
     for region in equal_parts.find(jaxpr, equal_parts.Kinds()) if config.equal_parts else ():
-        for eqn in jaxpr.eqns[start : region.start]:
-            eqns += _written_out(eqn)
+        calls += jaxpr.eqns[start : region.start]
         inside = {v: eqn for eqn in jaxpr.eqns[region.start : region.stop] for v in eqn.outvars}
         made_by.update((v, inside[v]) for v in region.results)
         last = jaxpr.eqns[region.stop - 1]
         params = {"jaxpr": ClosedJaxpr(region.function)}
-        eqns.append(Eqn(jit_p, list(region.operands), params, list(region.results), last.made_at, last.scope))
+        calls.append(Eqn(jit_p, list(region.operands), params, list(region.results), last.made_at, last.scope))
         start = region.stop
-    for eqn in jaxpr.eqns[start:]:
-        eqns += _written_out(eqn)
+    calls += jaxpr.eqns[start:]
+    eqns = [each for eqn in _with_gates(calls) for each in _written_out(eqn)]
     program = without_duplicates(ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, eqns, jaxpr.outvars), flat.consts))
     return CompiledForm(_with_copies(_with_folded_transpositions(program)), made_by)
+
+
+def _with_gates(eqns: Sequence[Eqn]) -> Iterator[Eqn]:
+    """Replace checkpointed functions by their operations, and by gates, except those that become branches."""
+    turn: Var | None = None
+    for eqn in eqns:
+        if eqn.primitive is not checkpoint_p:
+            yield eqn
+        elif not (eqn.params["prevent_cse"] and eqn.params["differentiated"]):
+            yield from _with_gates(list(_within(eqn, eqn.params["jaxpr"])))
+        elif (program := gated(eqn.params["jaxpr"])) is None:
+            yield eqn
+        else:
+            if turn is None:
+                turn = Var(ShapedArray((1,), TURN))
+                zero = Literal(TURN.type(0), ShapedArray((), TURN))
+                yield Eqn(broadcast_in_dim_p, [zero], {"shape": (1,), "broadcast_dimensions": ()}, [turn])
+            following = Var(turn.aval)
+            yield from _with_gates(list(_within(eqn.like([*eqn.invars, turn], [*eqn.outvars, following]), program)))
+            turn = following
 
 
 def _written_out(eqn: Eqn) -> Iterator[Eqn]:
@@ -90,13 +111,26 @@ def _by_formula(eqn: Eqn, formula: Callable[..., Any]) -> Iterator[Eqn]:
     if key not in _staged:
         _staged[key] = stage_flat(formula, lambda *xs: [formula(*xs)], avals)
     found = _staged[key]
-    names: dict[Any, Atom] = dict(zip(found.jaxpr.invars, eqn.invars, strict=True))
-    result = found.jaxpr.outvars[0]
-    for each in found.jaxpr.eqns:
-        outvars = [eqn.outvars[0] if v is result else Var(v.aval) for v in each.outvars]
-        names.update(zip(each.outvars, outvars, strict=True))
+    for each in _within(eqn, found):
+        yield Eqn(each.primitive, each.invars, each.params, each.outvars, eqn.made_at, eqn.scope)
+
+
+def _within(eqn: Eqn, program: ClosedJaxpr) -> Iterator[Eqn]:
+    """Return the operations of the program of an operation, with its operands and results."""
+    jaxpr = inlining.flattened(program, inlining.inlined).jaxpr
+    names: dict[Any, Atom] = dict(zip(jaxpr.invars, eqn.invars, strict=True))
+    results: dict[Any, Var] = {}
+    for a, v in zip(jaxpr.outvars, eqn.outvars, strict=True):
+        if type(a) is Var and a not in names:
+            results.setdefault(a, v)
+    for each in jaxpr.eqns:
+        outvars = [results.get(v) or Var(v.aval) for v in each.outvars]
         operands = [names.get(a, a) if type(a) is Var else a for a in each.invars]
-        yield Eqn(each.primitive, operands, each.params, outvars, eqn.made_at, eqn.scope)
+        names.update(zip(each.outvars, outvars, strict=True))
+        yield each.like(operands, outvars)
+    for a, v in zip(jaxpr.outvars, eqn.outvars, strict=True):  # results that are operands, constants, or others
+        if results.get(a) is not v:
+            yield Eqn(elementwise.copy_p, [names.get(a, a) if type(a) is Var else a], {}, [v], eqn.made_at, eqn.scope)
 
 
 # Orders of axes ------------------------------------------------------------------------------------------------------

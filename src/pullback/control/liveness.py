@@ -249,7 +249,7 @@ def _is_read_beside(
             if i <= first or i in seen:
                 continue
             seen.add(i)
-            if a in values and any(b in forms for b in eqns[i].invars):
+            if a in values and not is_fused(eqns[i]) and any(b in forms for b in eqns[i].invars):
                 return True
             pending += [b for b in eqns[i].invars if type(b) is Var and b not in forms]
     return False

@@ -63,7 +63,7 @@ def within_memory(fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence
     closed, as_returned = stage_arrays(fun, run, primals, f"{what} with memory={memory!r}")
     program, consts = inputs_only(closed)
     active = [
-        *[isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in consts],
+        *[isinstance(x, Tracer) and x.differentiated() is not None for x in consts],
         *[dtypes.is_inexact(a.dtype) for a in closed.in_avals],
     ]
     plan = planned(program, tuple(active), f"{what} of {name_of(fun)}", memory)

@@ -87,7 +87,7 @@ _face(
         "pullback.primitives.signals.window_reductions": "reduce_window_max_p reduce_window_min_p reduce_window_sum_p",
         "pullback.primitives.special.incomplete": "betainc_p igamma_p igammac_p",
         "pullback.primitives.special.others": "zeta_p",
-        "pullback.transforms.checkpoint.checkpoint_primitive": "optimization_barrier",
+        "pullback.transforms.checkpoint.barriers": "optimization_barrier",
         "pullback.transforms.programs.placement": "with_sharding_constraint",
     },
     modules="linalg",

@@ -218,7 +218,7 @@ from pullback.primitives.special.incomplete import betainc_p as betainc_p
 from pullback.primitives.special.incomplete import igamma_p as igamma_p
 from pullback.primitives.special.incomplete import igammac_p as igammac_p
 from pullback.primitives.special.others import zeta_p as zeta_p
-from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier as optimization_barrier
+from pullback.transforms.checkpoint.barriers import optimization_barrier as optimization_barrier
 from pullback.transforms.programs.placement import with_sharding_constraint as with_sharding_constraint
 
 def abs(x: ArrayLike) -> Array: ...

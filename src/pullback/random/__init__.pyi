@@ -9,6 +9,11 @@ from pullback.random.continuous import logistic as logistic
 from pullback.random.continuous import normal as normal
 from pullback.random.continuous import truncated_normal as truncated_normal
 from pullback.random.continuous import uniform as uniform
+from pullback.random.copulas import clayton_copula as clayton_copula
+from pullback.random.copulas import frank_copula as frank_copula
+from pullback.random.copulas import gaussian_copula as gaussian_copula
+from pullback.random.copulas import gumbel_copula as gumbel_copula
+from pullback.random.copulas import t_copula as t_copula
 from pullback.random.counts import binomial as binomial
 from pullback.random.counts import geometric as geometric
 from pullback.random.counts import multinomial as multinomial
@@ -17,6 +22,7 @@ from pullback.random.covariances import inverse_wishart as inverse_wishart
 from pullback.random.covariances import lkj as lkj
 from pullback.random.covariances import lkj_cholesky as lkj_cholesky
 from pullback.random.covariances import wishart as wishart
+from pullback.random.directions import von_mises_fisher as von_mises_fisher
 from pullback.random.discrete import bernoulli as bernoulli
 from pullback.random.discrete import categorical as categorical
 from pullback.random.discrete import choice as choice
@@ -54,9 +60,10 @@ from pullback.random.transformed import weibull_min as weibull_min
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice",
-    "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma", "generalized_normal",
-    "geometric", "gumbel", "inverse_wishart", "key", "key_data", "key_dtype", "key_impl", "laplace", "lkj",
-    "lkj_cholesky", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal",
-    "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t",
-    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wishart", "wrap_key_data",
+    "clayton_copula", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "frank_copula",
+    "gamma", "gaussian_copula", "generalized_normal", "geometric", "gumbel", "gumbel_copula", "inverse_wishart",
+    "key", "key_data", "key_dtype", "key_impl", "laplace", "lkj", "lkj_cholesky", "loggamma", "logistic",
+    "lognormal", "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation",
+    "poisson", "rademacher", "randint", "rayleigh", "split", "t", "t_copula", "triangular", "truncated_normal",
+    "uniform", "von_mises_fisher", "wald", "weibull_min", "wishart", "wrap_key_data",
 ]

@@ -65,7 +65,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import EVAL, state
 from pullback.transforms.checkpoint import checkpoint_policies
-from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
+from pullback.transforms.checkpoint.barriers import optimization_barrier
 from tests.helpers import assert_close
 from tests.random_programs import Program, programs, random_like
 
@@ -686,11 +686,14 @@ def test_the_compiler_merges_it_if_it_may() -> None:
 
 
 def test_other_platforms_get_a_barrier_alone() -> None:
-    closed = make_jaxpr(grad(checkpoint(lambda x: jnp.sin(jnp.tanh(x)))))(1.0)
-    for platform, branch in (("cpu", True), ("cuda", False)):
-        text = emit_module(closed, "f", platform)[0].text()
-        assert '"stablehlo.optimization_barrier"(%arg0, ' in text
-        assert ('"stablehlo.if"' in text) == branch
+    w = jnp.eye(3)
+    for f, marks in ((lambda x: jnp.sin(jnp.tanh(x)), ("sort", "if")), (lambda x: jnp.sin(w @ x), ("if", "sort"))):
+        closed = make_jaxpr(grad(lambda x, f=f: jnp.sum(checkpoint(f)(x))))(jnp.ones(3))
+        for platform in ("cpu", "cuda"):
+            text = emit_module(closed, "f", platform)[0].text()
+            found = [f'"stablehlo.{mark}"' in text for mark in marks]
+            assert found == [platform == "cpu", False]
+            assert '"stablehlo.optimization_barrier"(' in text
 
 
 # Policies: what is kept, and what is computed again ------------------------------------------------------------------
@@ -875,12 +878,13 @@ def test_the_program_of_a_gradient() -> None:
         "    e:f32[] = checkpoint[\n"
         "      differentiated=True\n"
         "      jaxpr={ lambda ; f:f32[] g:f32[]. let\n"
-        "          h:f32[] = sin f\n"
-        "          i:f32[] = cos f\n"
-        "          j:f32[] = cos h\n"
-        "          k:f32[] = mul g j\n"
-        "          l:f32[] = mul k i\n"
-        "        in (l,) }\n"
+        "          h:f32[] = name[name=cotangent of a checkpoint] g\n"
+        "          i:f32[] = sin f\n"
+        "          j:f32[] = cos f\n"
+        "          k:f32[] = cos i\n"
+        "          l:f32[] = mul h k\n"
+        "          m:f32[] = mul l j\n"
+        "        in (m,) }\n"
         "      policy=None\n"
         "      prevent_cse=True\n"
         "    ] a 1.0:f32[]\n"

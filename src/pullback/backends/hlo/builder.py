@@ -204,6 +204,7 @@ class Builder:
         "signature",
         "sizes",
         "source_loc",
+        "turn",
     )
 
     def __init__(self, module: Module, called: bool = False) -> None:
@@ -216,6 +217,7 @@ class Builder:
         self.index: tuple[list[str], int, dict[str, str]] = [], 0, {}
         self.source_loc = ""
         self.order: Value | None = None
+        self.turn: Value | None = None  # what the next backward pass of a checkpoint waits for
         self.constants: dict[Any, Value] = {}
         self.hoisted: dict[int, tuple[Any, Value]] = {}
         self.sizes: dict[Variable, Value] = {}
@@ -368,7 +370,7 @@ class Builder:
         with ``terminator``, the operation that returns the results from the region.
         """
         outer, self.lines = self.lines, []
-        order = self.order
+        order, turn = self.order, self.turn
         try:
             args = [Value(f"%r{self.fresh()[1:]}", s, d) for s, d in types]
             names, kinds = self._operands(body(*args))
@@ -378,7 +380,7 @@ class Builder:
             return "{\n" + "\n".join([head, *self.lines, tail]) + "\n}"
         finally:
             self.lines = outer
-            self.order = order  # tokens made in a region are not valid outside of it
+            self.order, self.turn = order, turn  # values made in a region are not valid outside of it
 
     # Constants
 

@@ -29,7 +29,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.linalg import contraction, decompositions, householder, lu, ragged, tridiagonal
 from pullback.primitives.linalg import lapack as linalg
 from pullback.primitives.signals import convolution, recursive_filter, window_reductions
-from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier_p
+from pullback.transforms.checkpoint.barriers import optimization_barrier_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
 from pullback.transforms.traces.interpretation import Interpretation
 

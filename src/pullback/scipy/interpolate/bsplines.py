@@ -16,7 +16,7 @@ from pullback.numpy.promotion import axis_index, known_int, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import abscissas, floats, known, on_host, real_floats
-from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
+from pullback.transforms.checkpoint.barriers import optimization_barrier
 
 __all__ = ["BSpline"]
 

@@ -72,10 +72,12 @@ def order_filter(a: ArrayLike, domain: ArrayLike, rank: int) -> Array:
         raise ShapeError(f"order_filter: the domain must have {len(x.shape)} axes, got shape {mask.shape}")
     if any(size % 2 == 0 for size in mask.shape):
         raise ArgumentError(f"order_filter: the domain must have odd sizes, got shape {mask.shape}")
-    place, count = known_int("order_filter", "rank", rank), int(np.count_nonzero(mask))
-    if not 0 <= place < count:
-        raise ArgumentError(f"order_filter: the rank must be from 0 to {count - 1} in a domain of {count}, got {place}")
-    return rank_filter(x, place, footprint=mask != 0, mode="constant")
+    position, count = known_int("order_filter", "rank", rank), int(np.count_nonzero(mask))
+    if not 0 <= position < count:
+        raise ArgumentError(
+            f"order_filter: the rank must be from 0 to {count - 1} in a domain of {count}, got {position}"
+        )
+    return rank_filter(x, position, footprint=mask != 0, mode="constant")
 
 
 def _median(name: str, x: Any, kernel_size: Any) -> Array:

@@ -9,9 +9,10 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core.array import Array
-from pullback.core.errors import ShapeError
+from pullback.core.errors import ArgumentError, ShapeError
 from pullback.primitives import elementwise as ops
 from pullback.scipy import linalg
+from pullback.scipy.arguments import known
 
 
 def square(name: str, what: str, x: Array) -> Array:
@@ -35,6 +36,28 @@ def scale_of(name: str, what: str, x: Array, n: int) -> Array:
         return pnp.eye(n, dtype=x.dtype) * x
     if x.shape[-2:] != (n, n):
         raise ShapeError(f"{name}: {what} must be a number, or have the shape (..., {n}, {n}), got {x.shape}")
+    return x
+
+
+def correlation_of(name: str, x: Array, n: int) -> Array:
+    """Return correlation matrices (..., n, n), from these or from numbers, the correlation of each two components.
+
+    An array whose last axes are (n, n) is of matrices.
+
+    Raises:
+      ShapeError: they are matrices of another size.
+      ArgumentError: they are known, and a diagonal element is not 1.
+    """
+    if x.shape[-2:] != (n, n):
+        if len(x.shape) > 1 and x.shape[-1] == x.shape[-2]:
+            raise ShapeError(f"{name}: correlation must be a number, or have the shape (..., {n}, {n}), got {x.shape}")
+        same = pnp.eye(n, dtype=x.dtype)
+        return same + (1 - same) * x[..., None, None]
+    values = known(x)
+    if values is not None:
+        diagonal = np.diagonal(np.asarray(values, np.float64), axis1=-2, axis2=-1)
+        if (np.abs(diagonal - 1) > 1e-5).any():
+            raise ArgumentError(f"{name}: the diagonal of a correlation must be 1, got {diagonal}")
     return x
 
 

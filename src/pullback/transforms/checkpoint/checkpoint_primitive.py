@@ -4,130 +4,35 @@ Differentiation splits it as any program: into primal values with residuals, and
 tangents. The second recomputes the residuals that the policy does not save, from the operands and the saved values. Its
 transpose is the backward pass: first the recomputation, then the cotangents.
 
-``optimization_barrier`` is here, too: it prevents the compiler from merging the two computations.
+The compiler must not merge the recomputation with the first computation. On CPUs it passes gates, or is a branch; on
+other platforms its operands pass an ``optimization_barrier``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from pullback.core import tree
-from pullback.core.array import as_array, fresh
 from pullback.core.inlining import runs_once
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, jaxpr_as_fun
-from pullback.core.lists import partition_list, scatter_where
-from pullback.core.naming import named
-from pullback.core.refs import RefCell
-from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, ShapedArray
-from pullback.primitives.rules import as_moved, sharding_rule
+from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.types import ShapedArray
+from pullback.transforms.checkpoint.barriers import write_barrier
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
-from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.programs.jit_primitive import at_bottom, concrete
-from pullback.transforms.programs.program_primitive import if_needed, program_primitive
+from pullback.transforms.checkpoint.gates import TURN, gated, with_named_cotangents
+from pullback.transforms.programs.jit_primitive import at_bottom
+from pullback.transforms.programs.program_primitive import program_primitive
 from pullback.transforms.traces.inlining import write_program
-from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
-from pullback.transforms.traces.refs import content_of, write
 from pullback.transforms.traces.remat import remat_partial_eval
-
-T = TypeVar("T")
 
 Flags = Sequence[bool]
 
-# The barrier ---------------------------------------------------------------------------------------------------------
 
-optimization_barrier_p = Primitive(
-    "optimization_barrier", multiple_results=True, keeps_weak_type=False, passes_nan=True
-)
-optimization_barrier_p.abstract_eval(lambda *avals: list(avals))
-sharding_rule(optimization_barrier_p)(as_moved)
-optimization_barrier_p.impl(lambda args, params: [fresh(concrete(x)) for x in args])
-
-
-@named
-@api_boundary
-def optimization_barrier(operand: T) -> T:
-    """Return the operand, and prevent the compiler from moving operations across this point.
-
-    Args:
-      operand: a tree of arrays and references. The results are available when all operands have been computed.
-
-    Returns:
-      The same tree, with the same references.
-
-    Raises:
-      OperandError: a leaf is no array (a TypeError).
-
-    >>> import pullback.numpy as jnp
-    >>> from pullback import jit, lax
-    >>> print(jit(lambda x: lax.optimization_barrier(jnp.sin(x)))(0.0))
-    0.0
-    """
-    leaves, treedef = tree.flatten(operand)
-    outs = optimization_barrier_p.bind(*[content_of(x) if isinstance(x, RefCell) else as_array(x) for x in leaves])
-    for i, x in enumerate(leaves):
-        if isinstance(x, RefCell):
-            write(x, outs[i])
-            outs[i] = x
-    same: T = tree.unflatten(treedef, outs)
-    return same
-
-
-@optimization_barrier_p.jvp
-def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    ts = optimization_barrier_p.bind(*[t for t in tangents if t is not ZERO])
-    return optimization_barrier_p.bind(*primals), scatter_where([t is not ZERO for t in tangents], ts, ZERO)
-
-
-@optimization_barrier_p.transpose
-def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
-    found = optimization_barrier_p.bind(*[ct for ct in cts if ct is not ZERO])
-    return scatter_where([ct is not ZERO for ct in cts], found, None)
-
-
-@optimization_barrier_p.partial_eval
-def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """Split a barrier into a barrier for the known operands, and a barrier for the unknown operands.
-
-    Args:
-      unknown: for each operand whether it is unknown.
-      eqn: the equation of the barrier.
-
-    Returns:
-      A list with the equation for the known operands; a list with the equation for the unknown operands; and for each
-      result whether it is unknown.
-    """
-    (known, rest), (known_outs, rest_outs) = partition_list(eqn.invars, unknown), partition_list(eqn.outvars, unknown)
-    return if_needed(eqn.like(known, known_outs)), if_needed(eqn.like(rest, rest_outs)), unknown
-
-
-optimization_barrier_p.record(partial(record_split, optimization_barrier_p))
-optimization_barrier_p.batch(lambda axis, args, dims: (optimization_barrier_p.bind(*args), dims))
-
-
-@optimization_barrier_p.lowering
-def _barrier_lowering(hlo: Any, *operands: Any, avals: Sequence[ShapedArray] | None = None) -> list[Any]:
-    """Write a barrier before operands of the types ``avals``, by default those of the results.
-
-    The compiler aborts if only some of them are unreduced: these have a barrier of their own.
-    """
-    found: dict[Any, dict[int, Any]] = {}
-    for i, (x, a) in enumerate(zip(operands, hlo.results if avals is None else avals, strict=True)):
-        found.setdefault(None if a.explicit is None else a.explicit.spec.unreduced or None, {})[i] = x
-    outs: dict[int, Any] = {}
-    for group in found.values():
-        types = [(x.shape, x.dtype) for x in group.values()]
-        results = hlo.multi_result("stablehlo.optimization_barrier", list(group.values()), types)
-        outs.update(zip(group, results, strict=True))
-    return [outs[i] for i in range(len(operands))]
-
-
-# The primitive -------------------------------------------------------------------------------------------------------
+def _turned(back: ClosedJaxpr, cotangents: int, prevent_cse: bool, differentiated: bool, **rest: Any) -> ClosedJaxpr:
+    """Name the cotangents of a transposed program that computes values again."""
+    return with_named_cotangents(back, cotangents) if prevent_cse and differentiated else back
 
 
 def _cut(jaxpr: ClosedJaxpr, unknown: Flags, policy: Policy | None, differentiated: bool, **rest: Any) -> Any:
@@ -152,7 +57,7 @@ def _cut(jaxpr: ClosedJaxpr, unknown: Flags, policy: Policy | None, differentiat
     return split, {"differentiated": differentiated or split.recomputes}
 
 
-checkpoint_p = program_primitive("checkpoint", _cut)
+checkpoint_p = program_primitive("checkpoint", _cut, turned=_turned)
 runs_once(checkpoint_p)(lambda jaxpr, **options: jaxpr)
 checkpoint_p.impl(at_bottom(lambda args, params: jaxpr_as_fun(params["jaxpr"])(*args)))
 
@@ -163,11 +68,16 @@ def _lowering(
 ) -> list[Any]:
     if not (prevent_cse and differentiated):
         return write_program(hlo, jaxpr, operands)
+    program = gated(jaxpr) if hlo.module.platform == "cpu" else None
+    if program is not None and hlo.module.whole_arrays():  # gates read elements, which one device may not have
+        turn = hlo.splat(0, (1,), TURN) if hlo.turn is None else hlo.turn
+        *outs, hlo.turn = write_program(hlo, program, [*operands, turn])
+        return outs
     reduces = any(a.explicit is not None and a.explicit.spec.unreduced for a in (*jaxpr.in_avals, *jaxpr.out_avals))
     if hlo.module.platform == "cpu" and not reduces:  # the compiler aborts if only some results are unreduced
         return _write_branch(hlo, operands, jaxpr)
     # The cotangents pass the barrier with the operands, so that the recomputation starts only when they are known.
-    return write_program(hlo, jaxpr, _barrier_lowering(hlo, *operands, avals=jaxpr.in_avals))
+    return write_program(hlo, jaxpr, write_barrier(hlo, *operands, avals=jaxpr.in_avals))
 
 
 def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
@@ -193,7 +103,7 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
 
     def program() -> list[Any]:
         # Without the barrier the compiler turns a short branch into a select, for which both results are computed.
-        values = _barrier_lowering(hlo, *operands, avals=closed.in_avals)
+        values = write_barrier(hlo, *operands, avals=closed.in_avals)
         if not effect:
             return write_program(hlo, closed, values)
         hlo.order = order
@@ -202,7 +112,7 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
     def zeros() -> list[Any]:
         return [hlo.splat(0, shape, dtype) for shape, dtype in types]
 
-    always = _barrier_lowering(hlo, hlo.number(True, bool_), avals=[ShapedArray((), bool_)])
+    always = write_barrier(hlo, hlo.number(True, bool_), avals=[ShapedArray((), bool_)])
     outs = hlo.multi_result("stablehlo.if", always, types, "", [hlo.region([], program), hlo.region([], zeros)])
     if effect:
         *outs, hlo.order = outs

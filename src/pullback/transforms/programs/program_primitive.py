@@ -29,6 +29,8 @@ from pullback.transforms.traces.remat import remat_program
 Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
 """A function for partial evaluation; see :func:`program_primitive`."""
 
+Turned = Callable[..., ClosedJaxpr]
+"""From a transposed program, the number of its last inputs that are cotangents, and the options, to the program."""
 
 Scope = Callable[..., AbstractContextManager[None]]
 
@@ -46,13 +48,22 @@ def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> A
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
+def _as_it_is(back: ClosedJaxpr, cotangents: int, **options: Any) -> ClosedJaxpr:
+    """Return the transposed program of a primitive that does not change it."""
+    return back
+
+
 def _same(**options: Any) -> dict[str, Any]:
     """The options of the transpose of a program, where these are the options of the program."""
     return options
 
 
 def program_primitive(
-    name: str, cut: Cut = _plain_cut, scope: Scope = _everywhere, derived: Callable[..., dict[str, Any]] = _same
+    name: str,
+    cut: Cut = _plain_cut,
+    scope: Scope = _everywhere,
+    derived: Callable[..., dict[str, Any]] = _same,
+    turned: Turned = _as_it_is,
 ) -> Primitive:
     """Make a primitive that runs a program, its parameter ``jaxpr``.
 
@@ -65,6 +76,8 @@ def program_primitive(
         options that differ for the unknown program; or None if the entire operation is unknown.
       scope: ``scope(**options)`` returns the context in which the program is transformed.
       derived: ``derived(**options)`` returns the options of the transposed program.
+      turned: ``turned(back, cotangents, **options)`` returns the transposed program ``back``, perhaps changed;
+        ``cotangents`` is the number of its last inputs that are cotangents.
     """
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
@@ -86,29 +99,37 @@ def program_primitive(
         linear = tuple(map(is_linear, args))
         with scope(**options):
             back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
-        operands = [x for x, n in zip(args, linear, strict=True) if not n] + [ct for ct in cts if ct is not ZERO]
+        given = [ct for ct in cts if ct is not ZERO]
+        operands = [x for x, n in zip(args, linear, strict=True) if not n] + given
+        back = turned(back, len(given), **options)
         return scatter_where(linear, p.bind(*operands, jaxpr=back, **derived(**options)), None)
 
-    @p.partial_eval
-    def partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-        with scope(**{name: value for name, value in eqn.params.items() if name != "jaxpr"}):
-            found = cut(unknown=tuple(unknown), **eqn.params)
-        if found is None:
-            return [], [eqn], [True] * len(eqn.outvars)
-        split, changes = found
-        known_inputs, unknown_inputs = partition_list(eqn.invars, unknown)
-        known_outs, unknown_outs = partition_list(eqn.outvars, split.unknown_outputs)
-        bound = [*known_outs, *map(Var, split.known.out_avals[len(known_outs) :])]
-        operands = [*split.residuals(known_inputs, bound), *unknown_inputs]
-        first = eqn.like(known_inputs, bound, jaxpr=split.known)
-        second = eqn.like(operands, unknown_outs, jaxpr=split.unknown, **changes)
-        return if_needed(first), if_needed(second), split.unknown_outputs
-
+    p.partial_eval(partial(_split, cut, scope))
     p.dce(_dce)
     logs_within(p)(of_one_program)
     p.remat(remat_program)
     p.record(partial(record_split, p))
     return p
+
+
+def _split(cut: Cut, scope: Scope, unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
+    """The rule for partial evaluation: split the program by ``cut``, in the context ``scope``.
+
+    ``unknown`` flags the unknown operands. Return the equations of the known program, those of the unknown program, and
+    which results are unknown.
+    """
+    with scope(**{name: value for name, value in eqn.params.items() if name != "jaxpr"}):
+        found = cut(unknown=tuple(unknown), **eqn.params)
+    if found is None:
+        return [], [eqn], [True] * len(eqn.outvars)
+    split, changes = found
+    known_inputs, unknown_inputs = partition_list(eqn.invars, unknown)
+    known_outs, unknown_outs = partition_list(eqn.outvars, split.unknown_outputs)
+    bound = [*known_outs, *map(Var, split.known.out_avals[len(known_outs) :])]
+    operands = [*split.residuals(known_inputs, bound), *unknown_inputs]
+    first = eqn.like(known_inputs, bound, jaxpr=split.known)
+    second = eqn.like(operands, unknown_outs, jaxpr=split.unknown, **changes)
+    return if_needed(first), if_needed(second), split.unknown_outputs
 
 
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
