@@ -20,11 +20,11 @@ from pullback.numpy.promotion import known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import on_host
-from pullback.scipy.special import bessel_orders
+from pullback.scipy.special import bessel_fixed, bessel_orders
 from pullback.scipy.special.declared import Binary, Function, Unary, composed, declared
 from pullback.scipy.special.differentiated import by_forward_mode
 from pullback.scipy.special.operands import real_operands
-from pullback.scipy.special.relations import relation, wide
+from pullback.scipy.special.relations import relation, scipy_special_p, wide
 
 from pullback.primitives.formulas import (  # isort: skip
     exp, floor, formula, lifted, sqrt, stop_gradient, where,
@@ -61,8 +61,9 @@ def kv(v: Any, x: Any) -> Any:
 # Fixed orders --------------------------------------------------------------------------------------------------------
 
 
-def _fixed(name: str, p: Any, order: int, slope: Function) -> Function:
-    return relation(name, "x", slope, formula=_of_order(p, order))
+def _of_two(name: str) -> Any:
+    """Return SciPy's function of order 2."""
+    return lambda x: getattr(imported("scipy.special"), name)(2, x)
 
 
 def _difference(zero: Function, two: Function, sign: int) -> Function:
@@ -70,20 +71,33 @@ def _difference(zero: Function, two: Function, sign: int) -> Function:
     return lambda x: ops.mul(ops.add(zero(x), ops.mul(two(x), sign)), 0.5)
 
 
-_j0: Function = _fixed("j0", bessel_orders.jv_p, 0, lambda x: ops.neg(_j1(x)))
-_j1: Function = _fixed("j1", bessel_orders.jv_p, 1, _difference(_j0, _of_order(bessel_orders.jv_p, 2), -1))
-_y0: Function = _fixed("y0", bessel_orders.yv_p, 0, lambda x: ops.neg(_y1(x)))
-_y1: Function = _fixed("y1", bessel_orders.yv_p, 1, _difference(_y0, _of_order(bessel_orders.yv_p, 2), -1))
-_k0: Function = _fixed("k0", bessel_orders.kv_p, 0, lambda x: ops.neg(_k1(x)))
-_k1: Function = _fixed(
-    "k1", bessel_orders.kv_p, 1, lambda x: ops.neg(_difference(_k0, _of_order(bessel_orders.kv_p, 2), 1)(x))
-)
+def _family(letter: str, p: Primitive, sign: int, outer: int) -> tuple[Function, Function]:
+    """Declare the functions of order 0 and 1, and that of order 2, of which their second derivatives are made.
+
+    The derivative of order n is ``outer / 2`` times the function of order n - 1 plus ``sign`` times that of n + 1.
+    """
+    one, two = (lambda x, n=n: scipy_special_p.bind(x, function=f"{letter}{n}") for n in (1, 2))
+    zero = relation(f"{letter}0", "x", lambda x: ops.neg(one(x)), formula=getattr(bessel_fixed, f"{letter}0"))
+    slopes = (_difference(zero, two, sign), _difference(one, _of_order(p, 3), sign))
+    for n, slope in enumerate(slopes, 1):
+        name = f"{letter}{n}"
+        rule = slope if outer > 0 else lambda x, slope=slope: ops.neg(slope(x))
+        relation(
+            name, "x", rule, formula=getattr(bessel_fixed, name),
+            host=_of_two({"j": "jv", "y": "yv", "k": "kv"}[letter]) if n == 2 else None,
+        )  # fmt: skip
+    return zero, one
+
+
+_j0, _j1 = _family("j", bessel_orders.jv_p, -1, 1)
+_y0, _y1 = _family("y", bessel_orders.yv_p, -1, 1)
+_k0, _k1 = _family("k", bessel_orders.kv_p, 1, -1)
 
 
 def _named(name: str, compute: Function, kind: str, general: str, shown: str) -> Any:
     return declared(
         __name__, name, "x", compute, f"{kind}, of order {name[1]}.", ("1.0", shown),
-        note=f"Eagerly it is SciPy's, and compiled it is :func:`{general}` of that order.",
+        note=f"Compiled it is a Chebyshev series, and its third derivative is of :func:`{general}`.",
     )  # fmt: skip
 
 
@@ -173,12 +187,9 @@ def _kve(v: Any, x: Any) -> Any:
     return kve_p.bind(v, x, orders=(0, 0))
 
 
-_k0e: Function = relation("k0e", "x", lambda x: ops.sub(_k0e(x), _k1e(x)), formula=lambda x: _kve(_constant(x, 0.0), x))
+_k0e: Function = relation("k0e", "x", lambda x: ops.sub(_k0e(x), _k1e(x)), formula=bessel_fixed.k0e)
 _k1e: Function = relation(
-    "k1e",
-    "x",
-    lambda x: ops.sub(_k1e(x), _neighbours(kve_p, _constant(x, 1.0), x, (0, 0))),
-    formula=lambda x: _kve(_constant(x, 1.0), x),
+    "k1e", "x", lambda x: ops.sub(_k1e(x), _neighbours(kve_p, _constant(x, 1.0), x, (0, 0))), formula=bessel_fixed.k1e
 )
 ive: Binary = declared(
     __name__,
