@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from pullback.core.interrupts import imported
 from pullback.primitives.special import chebyshev
 
 from pullback.primitives.formulas import (  # isort: skip
@@ -140,6 +143,23 @@ def k2(x: Any) -> Any:
 
 
 @formula
+def gap(x: Any) -> Any:
+    """Evaluate k1e less k0e, minus the derivative of k0e, beyond 1 without cancellation."""
+    beyond = maximum(x, 1)
+    far = chebyshev_sum(_GAP, 2 / beyond - 1) / (beyond * sqrt(beyond))
+    safe = where(x > 0, minimum(x, 1), 1)
+    value = where(x == 0, math.inf, where(x < 1, _scaled(safe, 1) - _scaled(safe, 0), far))
+    return where(x >= 0, value, math.nan)
+
+
+def host_gap(x: Any) -> Any:
+    """Evaluate :func:`gap` of a NumPy array."""
+    scipy, beyond = imported("scipy.special"), np.maximum(x, 1)
+    far = np.polynomial.chebyshev.chebval(2 / beyond - 1, _GAP) / (beyond * np.sqrt(beyond))
+    return np.where(x < 1, np.where(x == 0, math.inf, scipy.k1e(x) - scipy.k0e(x)), far)
+
+
+@formula
 def k0e(x: Any) -> Any:
     return _scaled(x, 0)
 
@@ -242,4 +262,16 @@ _FAR_K1 = (
     4.091059996919741e-15, -1.690331071434488e-15, 7.068360792264328e-16, -2.9895680121763374e-16,
     1.2781913900252084e-16, -5.521491188037584e-17, 2.4087033253210474e-17, -1.0606842599776098e-17,
     4.712904181351422e-18, -2.112162909518144e-18,
+)  # fmt: skip
+_GAP = (
+    0.5507189450178337, -0.0660675245272565, 0.008172460331810178, -0.0013522222513532671, 0.00026663757664740654,
+    -5.941860250771596e-05, 1.4521091712850466e-05, -3.81812292860776e-06, 1.0660557564362066e-06,
+    -3.130901506887784e-07, 9.603208918747599e-08, -3.059227071995921e-08, 1.0077141574487456e-08,
+    -3.4200686880099407e-09, 1.1923838584794685e-09, -4.259917420446438e-10, 1.5562283687893762e-10,
+    -5.802910490590804e-11, 2.2051463267744343e-11, -8.528110050692885e-12, 3.3524964219384923e-12,
+    -1.3381971655883296e-12, 5.4186957559042e-13, -2.2239342343702942e-13, 9.244174812275457e-14,
+    -3.888944822508089e-14, 1.6547748306438838e-14, -7.117701836413704e-15, 3.0931854283842043e-15,
+    -1.357462004526359e-15, 6.013286446940223e-16, -2.68769708300935e-16, 1.2116242142926126e-16,
+    -5.507083038841314e-17, 2.522893512713202e-17, -1.1645738854736092e-17, 5.415043834585125e-18,
+    -2.535640201797373e-18, 1.1954052719464626e-18, -5.67260270499915e-19,
 )  # fmt: skip

@@ -20,7 +20,7 @@ from pullback.numpy.promotion import known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import on_host
-from pullback.scipy.special import bessel_fixed, bessel_orders
+from pullback.scipy.special import bessel_fixed, bessel_orders, bessel_spherical
 from pullback.scipy.special.declared import Binary, Function, Unary, composed, declared
 from pullback.scipy.special.differentiated import by_forward_mode
 from pullback.scipy.special.operands import real_operands
@@ -187,10 +187,12 @@ def _kve(v: Any, x: Any) -> Any:
     return kve_p.bind(v, x, orders=(0, 0))
 
 
-_k0e: Function = relation("k0e", "x", lambda x: ops.sub(_k0e(x), _k1e(x)), formula=bessel_fixed.k0e)
-_k1e: Function = relation(
-    "k1e", "x", lambda x: ops.sub(_k1e(x), _neighbours(kve_p, _constant(x, 1.0), x, (0, 0))), formula=bessel_fixed.k1e
-)
+_k0e: Function = relation("k0e", "x", lambda x: ops.neg(_gap(x)), formula=bessel_fixed.k0e)
+_k1e: Function = relation("k1e", "x", lambda x: ops.sub(_gap(x), ops.div(_k1e(x), x)), formula=bessel_fixed.k1e)
+_gap: Function = relation(
+    "k1e - k0e", "x", lambda x: ops.sub(ops.mul(_gap(x), 2), ops.div(_k1e(x), x)),
+    host=bessel_fixed.host_gap, formula=bessel_fixed.gap,
+)  # fmt: skip
 ive: Binary = declared(
     __name__,
     "ive",
@@ -409,19 +411,21 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
 
     kind = {"j": "jv", "y": "yv", "i": "iv", "k": "kv"}[name[-2]]
 
+    direct = bessel_spherical.KINDS.get(name)
+
     @formula
-    def compiled(n: Any, z: Any) -> Any:
+    def of_second_kind(n: Any, z: Any) -> Any:
+        value = where(z == 0, at_zero, lifted(direct)(n, where(z == 0, 1, z)))
+        return where((n < 0) | (floor(n) != n), math.nan, value)
+
+    @formula
+    def of_first_kind(n: Any, z: Any) -> Any:
         size = abs(z)
         safe = where(size == 0, 1, size)
         value = sqrt(math.pi / 2 / safe) * lifted(of)(n + 0.5, safe)
-        if name.endswith(("kn", "yn")):
-            value = where(z == 0, math.inf if name.endswith("kn") else -math.inf, value)
-        else:
-            value = where(z == 0, where(n == 0, at_zero, z * 0), value)
+        value = where(z == 0, where(n == 0, at_zero, z * 0), value)
         odd = n - 2 * floor(n / 2)
-        parity = 1 - 2 * odd if not name.endswith("yn") else 2 * odd - 1
-        flipped = math.nan if name.endswith("kn") else parity * value
-        return where((n < 0) | (floor(n) != n), math.nan, where(z < 0, flipped, value))
+        return where((n < 0) | (floor(n) != n), math.nan, where(z < 0, (1 - 2 * odd) * value, value))
 
     def host(n: Any, z: Any) -> Any:
         scipy = imported("scipy.special")
@@ -440,7 +444,7 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
         upper = ops.mul(ops.mul(ops.add(n, 1), after), f(ops.add(n, 1), z))
         return ops.div(ops.add(lower, upper), ops.add(ops.mul(n, 2), 1))
 
-    f = relation(name, "n, z", None, slope, host=host, formula=compiled)
+    f = relation(name, "n, z", None, slope, host=host, formula=of_second_kind if direct else of_first_kind)
     return f, slope
 
 
@@ -466,7 +470,8 @@ Raises:
   DtypeError: an operand is complex (a TypeError).
   ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
-Compiled it is a cylindrical function (DLMF 10.47), and derivatives are functions of the neighbouring orders (10.51).
+Compiled it is a recurrence in the order, or a cylindrical function (DLMF 10.47). Derivatives are functions of the
+neighbouring orders (10.51).
 
 >>> from pullback.scipy import special
 >>> print(f"{{special.{name}(1, 1.0):.4f}}")
