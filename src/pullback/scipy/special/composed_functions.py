@@ -12,13 +12,17 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core.interrupts import imported
+from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import elementwise
 from pullback.primitives.special import error_functions, incomplete
 from pullback.primitives.special import gamma_functions as gamma_primitives
 from pullback.primitives.special import inverse_incomplete as quantiles
 from pullback.primitives.special.exponential_integrals import log_ratio_p
 from pullback.primitives.special.others import exprel_p
 from pullback.primitives.special.precision import doubled
+from pullback.primitives.special.quadrature import in_blocks
 from pullback.scipy.special import elliptic_formulas
 from pullback.scipy.special.airy import all_of
 from pullback.scipy.special.declared import Binary, Function, Ternary, Unaries, Unary, composed, declared
@@ -171,10 +175,8 @@ def _odds(n: Any, d: Any, x: Any) -> tuple[Any, Any]:
 def _fdtr(n: Any, d: Any, x: Any) -> Any:
     ratio, rest = _odds(n, d, where(x > 0, x, 1))
     low = ratio < 0.5
-    value = where(
-        low, _betainc(n / 2, d / 2, where(low, ratio, 0.25)), 1 - _betainc(d / 2, n / 2, where(low, 0.25, rest))
-    )
-    return where(x > 0, value, where(x == 0, x, math.nan))
+    tail = _betainc(where(low, n, d) / 2, where(low, d, n) / 2, where(low, ratio, rest))
+    return where(x > 0, where(low, tail, 1 - tail), where(x == 0, x, math.nan))
 
 
 def _fdtrc(n: Any, d: Any, x: Any) -> Any:
@@ -186,8 +188,8 @@ def _fdtrc(n: Any, d: Any, x: Any) -> Any:
 def _fdtri(n: Any, d: Any, p: Any) -> Any:
     """Return the quantile by the smaller of both tails."""
     low = p < 0.5
-    near, far = _betaincinv(n / 2, d / 2, where(low, p, 0.25)), _betaincinv(d / 2, n / 2, where(low, 0.25, 1 - p))
-    return d / n * where(low, near / (1 - near), (1 - far) / far)
+    ratio = _betaincinv(where(low, n, d) / 2, where(low, d, n) / 2, where(low, p, 1 - p))
+    return d / n * where(low, ratio / (1 - ratio), (1 - ratio) / ratio)
 
 
 def _chdtr(v: Any, x: Any) -> Any:
@@ -243,9 +245,11 @@ def _stdtr(df: Any, t: Any) -> Any:
     inner = where(near, t, 0.5)
     ratio = square(inner) / (df + square(inner))
     safe = where(ratio == 0, 0.25, ratio)
+    half, both = df * 0 + 0.5, df / 2
+    far = df / (df + where(near, df, squared))
+    value = _betainc(where(near, half, both), where(near, both, half), where(near, safe, far)) * 0.5
     # near zero it is t times an analytic function of t**2
-    middle = where(ratio == 0, t * 0, _betainc(0.5 + df * 0, df / 2, safe) * 0.5)
-    tail = 0.5 * _betainc(df / 2, 0.5 + df * 0, df / (df + where(near, df, squared)))
+    middle, tail = where(ratio == 0, t * 0, value), value
     right = where(near, 0.5 + middle, 1 - tail)
     left = where(near, 0.5 - middle, tail)
     return where(t > 0, right, left)
@@ -466,14 +470,20 @@ _stdtr_p = by_forward_mode(
 )  # fmt: skip
 
 
-def _stdtrit_by_df(df: Any, p: Any) -> Any:
-    t = _stdtrit(df, p)
-    return ops.neg(ops.div(_stdtr_p.bind(df, t, orders=(1, 0)), _density_of_t(df, t)))
+def _by_df(t: Any, df: Any, p: Any, ans: Any) -> Any:
+    return ops.neg(ops.div(ops.mul(t, _stdtr_p.bind(df, ans, orders=(1, 0))), _density_of_t(df, ans)))
 
 
-_stdtrit: Function = relation(
-    "stdtrit", "df, p", _stdtrit_by_df, lambda df, p: ops.div(1, _density_of_t(df, _stdtrit(df, p))),
-    formula=quantiles.student_quantile,
+def _host_stdtrit(df: Any, p: Any) -> Any:
+    """Evaluate SciPy's function in double precision: of singles it returns at most 5e18."""
+    dtype = df.dtype if hasattr(df, "dtype") else p.dtype
+    return np.asarray(_scipys("stdtrit")(wide(df), wide(p))).astype(dtype)[()]
+
+
+_stdtrit_p = elementwise(
+    "stdtrit", of=FLOAT, arity=2, host=_host_stdtrit,
+    hlo=in_blocks(quantiles.student_quantile),
+    jvp=(_by_df, lambda t, df, p, ans: ops.div(t, _density_of_t(df, ans))), cost=Cost.SPECIAL,
 )  # fmt: skip
 stdtr: Binary = declared(
     __name__,
@@ -488,7 +498,7 @@ stdtrit: Binary = declared(
     __name__,
     "stdtrit",
     "df, p",
-    _stdtrit,
+    _stdtrit_p.bind,
     "The inverse of :func:`stdtr` by ``t``.",
     ("1.0, 0.75", "1.0000"),
     note="Compiled it is Newton's iteration for the smaller tail.",
