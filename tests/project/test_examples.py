@@ -130,6 +130,12 @@ def test_spline_regression(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_option_prices(tmp_path: Path) -> None:
+    assert "by differences of prices at the same points" in run("option_prices.py", str(tmp_path / "prices.png"))
+    assert (tmp_path / "prices.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
 def test_ragged_graph_network(tmp_path: Path) -> None:
     assert "the step was traced 1 time" in run("ragged_graph_network.py", str(tmp_path / "graphs.png"))
     assert (tmp_path / "graphs.png").stat().st_size > 1000
