@@ -91,18 +91,18 @@ class LineCosts:
         return dict(sorted(every.items(), key=key))
 
     def _times(self, found: dict[str, list[Work]]) -> dict[str, dict[str, float]]:
-        """Return the measured time of each line, and of the lines that were only measured, by their places."""
+        """Return the measured time of each line, and of the lines that were only measured, by their names."""
         weights = {k: sum(w.total + w.read + w.written for w in ws) for k, ws in found.items()}
-        places: dict[str, list[str]] = {}
+        scoped: dict[str, list[str]] = {}
         for k in found:
-            places.setdefault(_place(k), []).append(k)
+            scoped.setdefault(_without_scope(k), []).append(k)
         times: dict[str, dict[str, float]] = {k: {} for k in found}
-        for place, seconds in self.seconds.items():
-            lines = places.get(place, [place])
+        for unscoped, seconds in self.seconds.items():
+            lines = scoped.get(unscoped, [unscoped])
             whole = sum(weights.get(k, 0.0) for k in lines)
             for k in lines:
                 share = weights.get(k, 0.0) / whole if whole else 1 / len(lines)
-                times[k] = {place: share * seconds}
+                times[k] = {unscoped: share * seconds}
         return times
 
     def compared(self, function: LineCosts) -> str:
@@ -151,10 +151,10 @@ class LineCosts:
         lines = list(self.by_line().items())
         shown, others = (lines, []) if len(lines) <= _SHOWN + 1 else (lines[:_SHOWN], lines[_SHOWN:])
         if others:
-            spent = {place: 0.0 for _, each in others for place in each.seconds}
+            spent = {unscoped: 0.0 for _, each in others for unscoped in each.seconds}
             for _, each in others:
-                for place, seconds in each.seconds.items():
-                    spent[place] += seconds
+                for unscoped, seconds in each.seconds.items():
+                    spent[unscoped] += seconds
             name = f"{len(others)} other lines"
             shown = [*shown, (name, LineCosts(name, tuple(w for _, each in others for w in each.work), spent))]
         return [(*self._row(each), where) for where, each in shown]
@@ -181,8 +181,8 @@ class LineCosts:
         """
         tree = _Box(self.name)
         for where, each in self.by_line().items():
-            place, _, scope = where.partition(" [")
-            path = [*(scope.rstrip("]").split("/") if scope else []), place]
+            unscoped, _, scope = where.partition(" [")
+            path = [*(scope.rstrip("]").split("/") if scope else []), unscoped]
             own = [w.total + (w.read + w.written) / 4 for w in each.work]
             spent = sum(each.seconds.values()) if self.seconds else sum(own)
             for w, weight in zip(each.work, own, strict=True):
@@ -221,7 +221,7 @@ class LineCosts:
         return _roof(points, flops_per_second, bytes_per_second)
 
 
-def _place(where: str) -> str:
+def _without_scope(where: str) -> str:
     """Return a line without its named scope, as times are measured."""
     return where.partition(" [")[0]
 

@@ -157,11 +157,11 @@ def points(
     path = "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in at) if at else ""
     area = f'<path d="{path}L{at[-1][0]:.1f},{_HEIGHT}L{at[0][0]:.1f},{_HEIGHT}Z" fill="currentColor" opacity=".2"/>'
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="currentColor"/>' for x, y in at)
-    places = ((0, _HEIGHT + 20, "start"), (_WIDTH, _HEIGHT + 20, "end"), (-8, _HEIGHT, "end"), (-8, 4, "end"))
+    corners = ((0, _HEIGHT + 20, "start"), (_WIDTH, _HEIGHT + 20, "end"), (-8, _HEIGHT, "end"), (-8, 4, "end"))
     texts = "".join(
         f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="11" fill="currentColor" stroke="none">'
         f"{escaped(text)}</text>"
-        for (x, y, anchor), text in zip(places, sides, strict=True)
+        for (x, y, anchor), text in zip(corners, sides, strict=True)
     )
     margin = 16 + 7 * max(map(len, sides[2:]))
     width, height = _WIDTH + margin + 8, _HEIGHT + 32
