@@ -15,7 +15,11 @@ from pullback.core.faces import face as _face
 
 _face(
     globals(),
-    {".kde": "gaussian_kde", ".samples": "mode rankdata sem"},
+    {
+        ".kde": "gaussian_kde",
+        ".random_variables": "ContinuousDistribution Mixture Normal Uniform make_distribution truncate",
+        ".samples": "mode rankdata sem",
+    },
     modules="arcsine bernoulli beta betabinom betaprime binom burr burr12 cauchy chi chi2 clayton_copula "
     "dirichlet expon exponweib f fatiguelife fisk frank_copula gamma gaussian_copula genextreme "
     "genlogistic gennorm genpareto geom gompertz gumbel_copula gumbel_l gumbel_r halfcauchy halflogistic "
