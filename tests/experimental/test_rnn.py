@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import errors, grad, jit, random, threefry_partitionable, vmap
+from pullback import errors, grad, jit, numpy_rank_promotion, random, threefry_partitionable, vmap
 from pullback.experimental import rnn
 from pullback.test_util import check_grads
 
@@ -89,3 +89,10 @@ def test_what_is_refused() -> None:
         run(jnp.ones(3), X, H, C)
     with pytest.raises(errors.UnsupportedArgumentError, match=r"dropout must be 0, got 0\.5"):
         rnn.lstm(X, H, C, WEIGHTS, LENGTHS, 2, 3, 2, 0.5, True)
+
+
+def test_lengths_of_sequences_need_no_promotion_of_ranks() -> None:
+    parts = rnn.unpack_lstm_weights(WEIGHTS, 2, 3, 2, True)
+    with numpy_rank_promotion("raise"):
+        given = rnn.lstm_ref(X, H, C, *parts, LENGTHS, 2, 3, 2, 0.0, True)
+    np.testing.assert_array_equal(given[0], run(WEIGHTS, X, H, C)[0])

@@ -177,11 +177,11 @@ def test_what_is_computed_while_tracing() -> None:
 
 
 def test_options_of_the_compiler() -> None:
-    for level in (pullback.CompilerEffortLevel.O1, 39):
+    for level in (pullback.CompilerEffortLevel.O1, 39, "O0"):
         f = jit(lambda x: jnp.sin(x), compiler_options={"optimization_level": level, "memory_fitting_level": level})
         np.testing.assert_allclose(f(1.0), np.sin(1.0), rtol=1e-6)
-    with pytest.raises(ValueError, match="optimization_level must be a CompilerEffortLevel or its number, got 'O3'"):
-        jit(jnp.sin, compiler_options={"optimization_level": "O3"})
+    with pytest.raises(ValueError, match="optimization_level must be a CompilerEffortLevel, its name or number"):
+        jit(jnp.sin, compiler_options={"optimization_level": "O9"})
     f = jit(lambda x: jnp.sin(x), compiler_options={"xla_embed_ir_in_executable": True})
     assert f(0.0) == 0
     with pytest.raises(errors.CompilationError, match="xla_no_such_option"):

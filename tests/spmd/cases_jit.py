@@ -592,3 +592,31 @@ def test_arrays_that_are_sharded_alike():
 
 
 NUMBERS_ALIKE = np.arange(8.0, dtype=np.float32)
+
+
+LINALG = {
+    "cholesky": [(6, 6)], "eigh": [(6, 6)], "eig": [(6, 6)], "lu": [(7, 5)], "qr": [(6, 5)], "svd": [(7, 5)],
+    "triangular_solve": [(6, 6), (4, 6)], "tridiagonal": [(6, 6)], "hessenberg": [(6, 6)], "schur": [(6, 6)],
+    "tridiagonal_solve": [(6,), (6,), (6,), (6, 4)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_decompositions_of_batches_stay_on_their_devices(name):
+    rng = np.random.default_rng(0)
+    operands = [rng.normal(size=(8, *shape)).astype(np.float32) for shape in LINALG[name]]
+    operands = [x + x.swapaxes(-1, -2) + 9 * np.eye(6, dtype="f") if x.shape == (8, 6, 6) else x for x in operands]
+    f = vmap(getattr(lax.linalg, name)) if len(operands) == 1 else getattr(lax.linalg, name)
+    sharded = pullback.device_put(operands, ROWS)
+    compiled = jit(f).lower(*sharded).compile()
+    assert "all-" not in compiled.as_text()
+    outs, whole = compiled(*sharded), jit(f)(*operands)
+    for ours, expected in zip(pullback.tree.leaves(outs), pullback.tree.leaves(whole), strict=True):
+        assert ours.sharding.spec == P("x")
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_decomposition_over_the_rows_of_its_matrices():
+    x = np.arange(64, dtype=np.float32).reshape(1, 8, 8) % 5 + 9 * np.eye(8, dtype=np.float32)
+    sharded = pullback.device_put(x, NamedSharding(MESH, P(None, "x")))
+    np.testing.assert_allclose(jit(jnp.linalg.slogdet)(sharded)[1], jnp.linalg.slogdet(x)[1], rtol=1e-6)

@@ -70,6 +70,11 @@ class Scope(NamedTuple):
         return f"{self.phase}({self.path})/{operation}" if self.path else f"{self.phase}/{operation}"
 
 
+def marked(metadata: Metadata) -> Scope | None:
+    """Return the scope of operations that have metadata, and are in no named scope; None without metadata."""
+    return Scope("", metadata=metadata) if metadata else None
+
+
 def joined(outer: Metadata, inner: Metadata) -> Metadata:
     """Join metadata; a value of ``inner`` replaces that of the same name, and None removes it.
 

@@ -255,10 +255,9 @@ def _run(
         raise UnsupportedArgumentError(f"lstm: dropout must be 0, got {dropout!r}; apply it between calls of one layer")
     directions = 2 if both else 1
     steps = np.arange(x.shape[1])
-    within = steps[:, None] < pnp.asarray(lengths)  # [length, batch]
-    order = pnp.where(
-        within, pnp.asarray(lengths) - 1 - steps[:, None], steps[:, None]
-    )  # reversed within each sequence
+    lengths, steps = pnp.asarray(lengths)[None], steps[:, None]
+    within = steps < lengths  # [length, batch]
+    order = pnp.where(within, lengths - 1 - steps, steps)  # reversed within each sequence
     layer: Any = pnp.swapaxes(x, 0, 1)
     hidden, cell = [], []
     for number in range(num_layers):
@@ -290,6 +289,7 @@ def _layer(xs: Any, h: Any, c: Any, weights: list[Any], within: Any, precision: 
       precision: the precision of the products.
     """
     W_ih, W_hh, b_ih, b_hh = weights
+    b_ih, b_hh = b_ih[None, None], b_hh[None, None]
     inputs = pnp.matmul(xs, W_ih.T, precision=precision) + b_ih + b_hh  # of all steps in one product
 
     def step(carry: Any, given: Any) -> Any:

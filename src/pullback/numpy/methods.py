@@ -351,7 +351,7 @@ class Methods:
 
     @property
     def sharding(self) -> Sharding:
-        """The sharding of the elements over devices; of a traced array the one in its type, if the type has one."""
+        """The sharding of the elements over devices; of a traced array that of its value, or of its type."""
         return sharded_arrays.sharding_of(self)
 
     @property

@@ -9,6 +9,7 @@ _face(
         ".continuous": "bits cauchy exponential gumbel laplace logistic normal truncated_normal uniform",
         ".copulas": "clayton_copula frank_copula gaussian_copula gumbel_copula t_copula",
         ".covariances": "inverse_wishart lkj lkj_cholesky wishart",
+        ".directions": "von_mises_fisher",
         ".counts": "binomial geometric multinomial poisson",
         ".discrete": "bernoulli categorical choice permutation rademacher randint",
         ".gammas": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",

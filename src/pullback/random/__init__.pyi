@@ -22,6 +22,7 @@ from pullback.random.covariances import inverse_wishart as inverse_wishart
 from pullback.random.covariances import lkj as lkj
 from pullback.random.covariances import lkj_cholesky as lkj_cholesky
 from pullback.random.covariances import wishart as wishart
+from pullback.random.directions import von_mises_fisher as von_mises_fisher
 from pullback.random.discrete import bernoulli as bernoulli
 from pullback.random.discrete import categorical as categorical
 from pullback.random.discrete import choice as choice
@@ -64,5 +65,5 @@ __all__ = [
     "key", "key_data", "key_dtype", "key_impl", "laplace", "lkj", "lkj_cholesky", "loggamma", "logistic",
     "lognormal", "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto", "permutation",
     "poisson", "rademacher", "randint", "rayleigh", "split", "t", "t_copula", "triangular", "truncated_normal",
-    "uniform", "wald", "weibull_min", "wishart", "wrap_key_data",
+    "uniform", "von_mises_fisher", "wald", "weibull_min", "wishart", "wrap_key_data",
 ]

@@ -62,7 +62,8 @@ def test_all_distributions_but_those_of_vectors_are_declared() -> None:
     modules = {name for name in stats.__all__ if inspect.ismodule(getattr(stats, name))}
     assert modules - DISTRIBUTIONS.keys() == {
         "clayton_copula", "dirichlet", "frank_copula", "gaussian_copula", "gumbel_copula", "invwishart",
-        "matrix_normal", "multinomial", "multivariate_normal", "multivariate_t", "qmc", "t_copula", "wishart",
+        "matrix_normal", "multinomial", "multivariate_normal", "multivariate_t", "qmc", "t_copula", "vonmises_fisher",
+        "wishart",
     }  # fmt: skip
 
 

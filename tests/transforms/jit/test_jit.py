@@ -714,8 +714,8 @@ def test_types_of_results_have_the_shardings_that_are_asked_for() -> None:
     assert (first.sharding, second.sharding, second.shape) == (None, sharding, (3,))
 
 
-def test_a_traced_array_has_the_sharding_of_its_type_only() -> None:
-    seen = []
+def test_a_traced_array_has_the_sharding_of_its_value_or_of_its_type() -> None:
+    seen: list[Any] = []
 
     @jit
     def f(x: Any) -> Any:
@@ -727,6 +727,9 @@ def test_a_traced_array_has_the_sharding_of_its_type_only() -> None:
     f(1.0)
     pullback.grad(f)(1.0)
     assert seen[0] is False
+    one = jnp.ones(())
+    pullback.grad(lambda x: (seen.append(x.sharding), x)[1])(one)
+    assert seen[-1] == one.sharding
 
 
 def test_shardings_that_do_not_go_together() -> None:

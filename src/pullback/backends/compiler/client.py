@@ -1580,7 +1580,7 @@ def tree_registry() -> Any:
 
 @functools.cache
 def register_lapack() -> None:
-    """Let CPU programs call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``.
+    """Let CPU programs call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``, divided along batch axes.
 
     The routines are those of SciPy, which this function imports. An installed JAX may register them under the same
     names too: the runtime refuses only different functions.
@@ -1590,6 +1590,8 @@ def register_lapack() -> None:
     with _lock:
         for name, routine in lapack.registrations().items():
             library().xla_client.register_custom_call_target(name, routine, "cpu", api_version=1)
+            if name.endswith("_ffi"):  # they work on batches, and say so by attributes
+                library().xla_client.register_custom_call_as_batch_partitionable(name)
 
 
 def hlo_text(text: str) -> str:

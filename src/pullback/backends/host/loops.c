@@ -276,25 +276,40 @@ INLINE uint16_t bfloat16_of(uint32_t bits) {
 UNARY(bfloat16_from_f, bits_f, uint16_t, bfloat16_of(x))
 UNARY(f_from_bfloat16, uint16_t, bits_f, (uint32_t)x << 16)
 
-/* Products of complex numbers. Both components are rounded as is written, whatever the processor has: they are computed
-   apart, for GNU's compiler makes one instruction of a difference and a sum of products side by side, which rounds less. */
-enum { COMPLEX_AT_ONCE = 64 };
-#define COMPLEX_PRODUCT(name, type)                                                                         \
+/* Products of complex numbers. Both components are rounded as is written, whatever the processor has. GNU's compiler makes
+   one instruction, which rounds less, of a difference and a sum of products side by side: here the sign of a product is
+   changed as bits, and both components are sums. */
+#ifdef HAS_VECTORS
+#define IN_VECTORS(vector, bits, top, shuffled)                                                             \
+    bits sign = {0};                                                                                        \
+    for (size_t j = 0; j < sizeof sign / sizeof sign[0]; j += 2) sign[j] = top;                             \
+    for (; first + (npy_intp)(sizeof sign / sizeof sign[0] / 2) <= n; first += sizeof sign / sizeof sign[0] / 2) { \
+        vector x, y;                                                                                        \
+        memcpy(&x, p + 2 * first, sizeof x);                                                                \
+        memcpy(&y, q + 2 * first, sizeof y);                                                                \
+        const vector by_real = shuffled(x, 0, 0) * y, by_imaginary = shuffled(x, 1, 1) * shuffled(y, 1, 0); \
+        const vector sums = by_real + (vector)((bits)by_imaginary ^ sign);                                  \
+        memcpy(out + 2 * first, &sums, sizeof sums);                                                        \
+    }
+#else
+#define IN_VECTORS(vector, bits, top, shuffled)
+#endif
+#define COMPLEX_PRODUCT(name, type, vector, bits, top, shuffled)                                            \
     WIDE static void name(char **args, npy_intp const *count, npy_intp const *strides, void *data) {        \
         const type *p = (const type *)args[0], *q = (const type *)args[1];                                  \
-        type *out = (type *)args[2], a[COMPLEX_AT_ONCE], b[COMPLEX_AT_ONCE], c[COMPLEX_AT_ONCE], d[COMPLEX_AT_ONCE]; \
-        type real[COMPLEX_AT_ONCE], imaginary[COMPLEX_AT_ONCE];                                             \
-        for (npy_intp first = 0; first < *count; first += COMPLEX_AT_ONCE) {                                \
-            const npy_intp n = *count - first < COMPLEX_AT_ONCE ? *count - first : COMPLEX_AT_ONCE;         \
-            EACH(i, n) { a[i] = p[2 * (first + i)]; b[i] = p[2 * (first + i) + 1]; }                        \
-            EACH(i, n) { c[i] = q[2 * (first + i)]; d[i] = q[2 * (first + i) + 1]; }                        \
-            EACH(i, n) real[i] = a[i] * c[i] - b[i] * d[i];                                                 \
-            EACH(i, n) imaginary[i] = a[i] * d[i] + b[i] * c[i];                                            \
-            EACH(i, n) { out[2 * (first + i)] = real[i]; out[2 * (first + i) + 1] = imaginary[i]; }         \
+        type *out = (type *)args[2];                                                                        \
+        const npy_intp n = *count;                                                                          \
+        npy_intp first = 0;                                                                                 \
+        IN_VECTORS(vector, bits, top, shuffled)                                                             \
+        for (; first < n; first++) {                                                                        \
+            const type a = p[2 * first], b = p[2 * first + 1], c = q[2 * first], d = q[2 * first + 1];      \
+            const volatile type real = a * c - b * d;                                                       \
+            out[2 * first + 1] = a * d + b * c;                                                             \
+            out[2 * first] = real;                                                                          \
         }                                                                                                   \
     }
-COMPLEX_PRODUCT(product_cf, float)
-COMPLEX_PRODUCT(product_cd, double)
+COMPLEX_PRODUCT(product_cf, float, Singles, BitsOfSingles, 0x80000000u, SHUFFLED_SINGLES)
+COMPLEX_PRODUCT(product_cd, double, Doubles, BitsOfDoubles, 0x8000000000000000u, SHUFFLED_DOUBLES)
 
 #include "reduce.h"
 

@@ -76,6 +76,21 @@
 #define WIDE
 #endif
 
+/* Vectors of 256 bits, or what the compiler makes of them for a processor without; SHUFFLED repeats two positions in each
+   pair of elements. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define HAS_VECTORS
+typedef float Singles __attribute__((vector_size(32)));
+typedef double Doubles __attribute__((vector_size(32)));
+typedef uint32_t BitsOfSingles __attribute__((vector_size(32)));
+typedef uint64_t BitsOfDoubles __attribute__((vector_size(32)));
+#define SHUFFLED_SINGLES(x, even, odd) \
+    __builtin_shufflevector(x, x, even, odd, even + 2, odd + 2, even + 4, odd + 4, even + 6, odd + 6)
+#define SHUFFLED_DOUBLES(x, even, odd) __builtin_shufflevector(x, x, even, odd, even + 2, odd + 2)
+#endif
+#endif
+
 /* The same where the processor multiplies and adds with one rounding; FUSED_REST is what a product p of a and b lacks. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && !defined(PULLBACK_WINDOWS)
 #define FUSED __attribute__((target("avx2,fma"), optimize("O3", "no-trapping-math")))

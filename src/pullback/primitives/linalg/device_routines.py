@@ -57,9 +57,7 @@ def gpu_routine(
     layouts = [", ".join(_layout(len(shape), widest) for shape in side) for side in shapes]
     fields = [_aliases(aliases or {}, len(results)), f"operand_layouts = [{layouts[0]}]"]
     fields.append(f"result_layouts = [{layouts[1]}]")
-    if not any(any_symbolic(shape) for shape in itertools.chain(*shapes)):
-        fields.append(f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}')
-        fields.append(f"sdy.sharding_rule = {_sharding_rule(shapes, batch)}")
+    fields += division(shapes, batch)
     config = ", ".join(f"{option} = {_attribute(value)}" for option, value in sorted(options.items()))
     target = name.format_map(_LIBRARIES[hlo.module.platform])
     called: list[Any] = hlo.custom_call(target, operands, results, config, ", ".join(filter(None, fields)))
@@ -87,6 +85,22 @@ def _aliases(aliases: Mapping[int, int], results: int) -> str:
         for operand, out in aliases.items()
     ]
     return f"output_operand_aliases = [{', '.join(rows)}]" if rows else ""
+
+
+def division(shapes: Sequence[Sequence[Shape]], batch: int) -> list[str]:
+    """Return the attributes by which a call is divided among devices along its leading axes, without communication.
+
+    Args:
+      shapes: the shapes of the operands, and those of the results.
+      batch: the number of leading axes that are batch axes. The function must be registered as divisible along them.
+
+    Returns:
+      The texts of two attributes; none for symbolic shapes.
+    """
+    if any(any_symbolic(shape) for shape in itertools.chain(*shapes)):
+        return []
+    rule = _sharding_rule(shapes, batch)
+    return [f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}', f"sdy.sharding_rule = {rule}"]
 
 
 def _sharding_rule(shapes: Sequence[Sequence[Shape]], batch: int) -> str:

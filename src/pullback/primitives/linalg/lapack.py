@@ -144,7 +144,10 @@ def compiled_routine(
     of_operands = ", ".join(_layout(len(x.shape), matrix) for x in operands)
     of_results = ", ".join(_layout(len(shape), matrix) for shape, _ in results)
     layouts = f"operand_layouts = [{of_operands}], result_layouts = [{of_results}]"
-    return hlo.custom_call(target, operands, results, config, layouts)
+    shapes = [[x.shape for x in operands], [shape for shape, _ in results]]
+    batch = max(map(len, shapes[0])) - 2
+    divided = device_routines.division(shapes, batch) if batch > 0 else []
+    return hlo.custom_call(target, operands, results, config, ", ".join([layouts, *divided]))
 
 
 def _attribute(value: str | int) -> str:

@@ -15,12 +15,16 @@ from pullback.core.faces import face as _face
 
 _face(
     globals(),
-    {".kde": "gaussian_kde", ".samples": "mode rankdata sem"},
+    {
+        ".kde": "gaussian_kde",
+        ".random_variables": "ContinuousDistribution Mixture Normal Uniform make_distribution truncate",
+        ".samples": "mode rankdata sem",
+    },
     modules="arcsine bernoulli beta betabinom betaprime binom burr burr12 cauchy chi chi2 clayton_copula "
     "dirichlet expon exponweib f fatiguelife fisk frank_copula gamma gaussian_copula genextreme "
     "genlogistic gennorm genpareto geom gompertz gumbel_copula gumbel_l gumbel_r halfcauchy halflogistic "
     "halfnorm hypsecant invgamma invweibull invwishart johnsonsb johnsonsu laplace levy logistic lognorm "
     "loguniform lomax matrix_normal maxwell moyal multinomial multivariate_normal multivariate_t nakagami "
     "nbinom norm pareto poisson powerlaw qmc rayleigh t t_copula triang truncexpon truncnorm uniform "
-    "vonmises weibull_max weibull_min wishart wrapcauchy",
+    "vonmises vonmises_fisher weibull_max weibull_min wishart wrapcauchy",
 )

@@ -66,23 +66,31 @@ from pullback.scipy.stats import truncexpon as truncexpon
 from pullback.scipy.stats import truncnorm as truncnorm
 from pullback.scipy.stats import uniform as uniform
 from pullback.scipy.stats import vonmises as vonmises
+from pullback.scipy.stats import vonmises_fisher as vonmises_fisher
 from pullback.scipy.stats import weibull_max as weibull_max
 from pullback.scipy.stats import weibull_min as weibull_min
 from pullback.scipy.stats import wishart as wishart
 from pullback.scipy.stats import wrapcauchy as wrapcauchy
 from pullback.scipy.stats.kde import gaussian_kde as gaussian_kde
+from pullback.scipy.stats.random_variables import ContinuousDistribution as ContinuousDistribution
+from pullback.scipy.stats.random_variables import Mixture as Mixture
+from pullback.scipy.stats.random_variables import Normal as Normal
+from pullback.scipy.stats.random_variables import Uniform as Uniform
+from pullback.scipy.stats.random_variables import make_distribution as make_distribution
+from pullback.scipy.stats.random_variables import truncate as truncate
 from pullback.scipy.stats.samples import mode as mode
 from pullback.scipy.stats.samples import rankdata as rankdata
 from pullback.scipy.stats.samples import sem as sem
 
 __all__ = [
-    "arcsine", "bernoulli", "beta", "betabinom", "betaprime", "binom", "burr", "burr12", "cauchy", "chi", "chi2",
-    "clayton_copula", "dirichlet", "expon", "exponweib", "f", "fatiguelife", "fisk", "frank_copula", "gamma",
-    "gaussian_copula", "gaussian_kde", "genextreme", "genlogistic", "gennorm", "genpareto", "geom", "gompertz",
-    "gumbel_copula", "gumbel_l", "gumbel_r", "halfcauchy", "halflogistic", "halfnorm", "hypsecant", "invgamma",
-    "invweibull", "invwishart", "johnsonsb", "johnsonsu", "laplace", "levy", "logistic", "lognorm", "loguniform",
-    "lomax", "matrix_normal", "maxwell", "mode", "moyal", "multinomial", "multivariate_normal", "multivariate_t",
-    "nakagami", "nbinom", "norm", "pareto", "poisson", "powerlaw", "qmc", "rankdata", "rayleigh", "sem", "t",
-    "t_copula", "triang", "truncexpon", "truncnorm", "uniform", "vonmises", "weibull_max", "weibull_min",
-    "wishart", "wrapcauchy",
+    "ContinuousDistribution", "Mixture", "Normal", "Uniform", "arcsine", "bernoulli", "beta", "betabinom",
+    "betaprime", "binom", "burr", "burr12", "cauchy", "chi", "chi2", "clayton_copula", "dirichlet", "expon",
+    "exponweib", "f", "fatiguelife", "fisk", "frank_copula", "gamma", "gaussian_copula", "gaussian_kde",
+    "genextreme", "genlogistic", "gennorm", "genpareto", "geom", "gompertz", "gumbel_copula", "gumbel_l",
+    "gumbel_r", "halfcauchy", "halflogistic", "halfnorm", "hypsecant", "invgamma", "invweibull", "invwishart",
+    "johnsonsb", "johnsonsu", "laplace", "levy", "logistic", "lognorm", "loguniform", "lomax",
+    "make_distribution", "matrix_normal", "maxwell", "mode", "moyal", "multinomial", "multivariate_normal",
+    "multivariate_t", "nakagami", "nbinom", "norm", "pareto", "poisson", "powerlaw", "qmc", "rankdata",
+    "rayleigh", "sem", "t", "t_copula", "triang", "truncate", "truncexpon", "truncnorm", "uniform", "vonmises",
+    "vonmises_fisher", "weibull_max", "weibull_min", "wishart", "wrapcauchy",
 ]

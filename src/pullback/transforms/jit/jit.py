@@ -8,7 +8,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import numpy as np
@@ -569,7 +569,7 @@ def jit(
         raise ArgumentError(
             "jit: staticmethod arguments are not supported: write @staticmethod above @jit, so that jit gets it"
         )
-    if inspect.isgeneratorfunction(fun):
+    if type(fun) is FunctionType and fun.__code__.co_flags & inspect.CO_GENERATOR:
         raise ArgumentError(
             f"jit: expected a function, got a generator function, {name_of(fun)}: it returns an iterator, and no "
             f"program yields values. Return a list or a tuple of arrays"

@@ -71,12 +71,13 @@ def global_shards(x: ArrayImpl) -> list[Shard]:
 
 
 def sharding_of(x: Any) -> Sharding:
-    """The sharding of an array; of a traced array the one in its type.
+    """The sharding of an array; of a traced array that of its value, if it has one, or the one in its type.
 
     Raises:
-      UnsupportedAttributeError: the type has none (a NotImplementedError and an AttributeError).
+      UnsupportedAttributeError: it has neither (a NotImplementedError and an AttributeError).
     """
-    if isinstance(x, Tracer):
+    value = x.concrete() if isinstance(x, Tracer) else x
+    if value is None:
         explicit = getattr(typeof(x), "explicit", None)
         if explicit is None:
             raise UnsupportedAttributeError(
@@ -84,7 +85,7 @@ def sharding_of(x: Any) -> Sharding:
                 f"jax.typeof(x).sharding is what its type says, debug.inspect_array_sharding what the compiler chose"
             )
         return explicit  # type: ignore[no-any-return]
-    return as_sharding(device_of(x))
+    return as_sharding(device_of(value))
 
 
 # Arrays from shards ---------------------------------------------------------------------------------------------------

@@ -23,9 +23,7 @@ class StageTracer(Tracer):
     __slots__ = ("variable",)
 
     def __init__(self, trace: Trace, var: Atom, made_at: source.Location | None) -> None:
-        self._trace = trace
-        self.variable = var
-        self.made_at = made_at
+        self._trace, self.variable, self.made_at = trace, var, made_at
 
     @property
     def aval(self) -> ShapedArray:
@@ -177,8 +175,7 @@ def stage_flat(
     trace.outside = outside
     source_loc, scope = state.source_loc, state.scope
     try:  # all changes of state within: KeyboardInterrupt may come after any call
-        state.source_loc = None
-        state.scope = source.Scope("", metadata=config.xla_metadata) if config.xla_metadata else None
+        state.source_loc, state.scope = None, source.marked(config.xla_metadata)
         state.trace = trace
         recorders.append(trace)
         outside.begin(trace)

@@ -1,0 +1,1 @@
+"""``jax._src.export``: what ``jax.export`` is made of."""
