@@ -57,9 +57,9 @@ class _Process:
     """
 
     def __init__(self, library: str, name: str) -> None:
-        command = [sys.executable, "-m", "benchmarks.memory", "--serve", library, "--only", name]
+        self._command = [sys.executable, "-m", "benchmarks.memory", "--serve", library, "--only", name]
         self._running = subprocess.Popen(
-            command, env={**os.environ, **_ONE_THREAD}, cwd=Path(__file__).parents[2], text=True,
+            self._command, env={**os.environ, **_ONE_THREAD}, cwd=Path(__file__).parents[2], text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         self.row: dict[str, Any] = self._read()
@@ -70,7 +70,7 @@ class _Process:
         for line in self._running.stdout:
             if line.startswith(_MARK):
                 return cast(dict[str, Any], json.loads(line.removeprefix(_MARK)))
-        raise RuntimeError(f"{' '.join(map(str, self._running.args))} ended with {self._running.wait()}")
+        raise RuntimeError(f"{' '.join(self._command)} ended with {self._running.wait()}")
 
     def take_turn(self) -> None:
         assert self._running.stdin is not None

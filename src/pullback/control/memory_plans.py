@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -251,5 +251,5 @@ def _made_at(eqn: Eqn, v: Var) -> Any:
         inner = program.outvars[eqn.outvars.index(v)]
         for each in program.eqns:
             if inner in each.outvars:
-                return _made_at(each, cast(Var, inner))
+                return _made_at(each, inner)
     return eqn.made_at
