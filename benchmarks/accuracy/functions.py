@@ -1,6 +1,6 @@
 """The functions that are measured."""
 
-from benchmarks.accuracy import complex, elementary, special
+from benchmarks.accuracy import complex, elementary, special, special_kinds
 
 FUNCTIONS = (
     *elementary.EXACT_ONES,
@@ -8,5 +8,6 @@ FUNCTIONS = (
     *elementary.TRIGONOMETRIC,
     *elementary.SPECIAL,
     *special.SPECIAL,
+    *special_kinds.KINDS,
     *complex.COMPLEX,
 )

@@ -52,10 +52,13 @@ class Row:
 
     @property
     def limit(self) -> float:
-        """What our errors must not exceed: 4 ulps of a value, 16 of a derivative, or JAX's own largest error."""
+        """What our errors must not exceed: 4 ulps of a value, 16 of a derivative, or the largest error of JAX.
+
+        Where JAX has no such function it is that of NumPy or SciPy.
+        """
         own = 4.0 if self.output == "value" else 16.0
-        jax = self.errors.get("jax")
-        return own if jax is None else max(own, jax.largest)
+        other = self.errors.get("jax") or self.errors.get("peer")
+        return own if other is None else max(own, other.largest)
 
     def faults(self) -> list[str]:
         """The sources among ours that exceed the limit, or are NaN where they must not be."""

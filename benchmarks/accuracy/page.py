@@ -90,8 +90,8 @@ from mpmath.
   overflows, any infinite or NaN result counts as right.
 * A function that `lax` and `numpy` share has one row. `logsumexp`, `softmax` and `log_softmax` are not elementwise.
 
-The limit is 4 ulps for values and 16 for derivatives, or JAX's own largest error if that is larger. `make accuracy`
-fails if an error exceeds it (†) without an exemption.
+The limit is 4 ulps for values and 16 for derivatives, or JAX's own largest error if that is larger; where JAX has no
+such function, that of NumPy or SciPy. `make accuracy` fails if an error exceeds it (†) without an exemption.
 
 ![float64](accuracy.png)
 

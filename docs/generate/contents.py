@@ -35,8 +35,8 @@ PLACES = {
     "learn/index": (
         "learn/*", "second_order", "taylor", "sparse_derivatives", "preaccumulation", "masked_zeros", "decompositions",
         "data_types", "named_axes", "references", "sparse", "ragged", "interpolation", "images", "signals",
-        "random_families", "differential_equations", "stochastic_and_delay_equations", "devices", "meshes",
-        "processes", "clusters", "compile_time", "glossary",
+        "special_functions", "random_families", "differential_equations", "stochastic_and_delay_equations", "devices",
+        "meshes", "processes", "clusters", "compile_time", "glossary",
     ),
     "how_to/index": ("how_to/*", "primitives", "export", "gpus", "switches"),
     "examples/index": ("examples/*", "programs/index"),

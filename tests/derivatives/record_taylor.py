@@ -84,13 +84,14 @@ def main() -> None:
     from mpmath import mp
 
     from benchmarks.accuracy.functions import FUNCTIONS
+    from benchmarks.accuracy.special_kinds import KINDS
     from benchmarks.accuracy.table import Operand
 
     mp.dps = 60
     rows = {}
     for function in FUNCTIONS:
         moving = [slope is not None for slope in function.slopes]
-        if not any(moving) or not all(isinstance(o, Operand) for o in function.operands):
+        if function in KINDS or not any(moving) or not all(isinstance(o, Operand) for o in function.operands):
             continue
         if function.name.rpartition(".")[2] in ALONG_THE_LAST:
             moving = [*[False] * (len(moving) - 1), True]

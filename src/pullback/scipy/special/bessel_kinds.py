@@ -21,7 +21,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import on_host
 from pullback.scipy.special import bessel_orders
-from pullback.scipy.special.declared import Binary, Function, Unary, declared
+from pullback.scipy.special.declared import Binary, Function, Unary, composed, declared
 from pullback.scipy.special.differentiated import by_forward_mode
 from pullback.scipy.special.operands import real_operands
 from pullback.scipy.special.relations import relation, wide
@@ -101,14 +101,21 @@ kn: Binary = declared(
     "The modified Bessel function of the second kind, as :func:`kv`, under SciPy's other name.",
     ("1, 1.0", "0.6019"),
 )
+_LOOPS = 10_000
+"""The largest order for SciPy's functions that loop over all lower orders."""
+
+
+def _host_yn(n: Any, x: Any) -> Any:
+    """Return SciPy's function of integer orders, of which a few take a tenth of the time, or that of real orders."""
+    scipy = imported("scipy.special")
+    integers = np.all((n == np.floor(n)) & (np.abs(n) <= _LOOPS))
+    return scipy.yn(n.astype(np.int64), x) if integers else scipy.yv(n, x)
+
+
 yn: Binary = declared(
-    __name__,
-    "yn",
-    "n, x",
-    yv,
-    "The Bessel function of the second kind, as :func:`yv`, under SciPy's other name.",
-    ("1, 1.0", "-0.7812"),
-)
+    __name__, "yn", "n, x", composed(_host_yn, yv),
+    "The Bessel function of the second kind, as :func:`yv`, under SciPy's other name.", ("1, 1.0", "-0.7812"),
+)  # fmt: skip
 
 # Scaled functions ----------------------------------------------------------------------------------------------------
 
@@ -373,10 +380,8 @@ def kvp(v: ArrayLike, z: ArrayLike, n: int = 1) -> Array:
 # Spherical functions -------------------------------------------------------------------------------------------------
 
 
-_LOOPS = 10_000
-"""The largest order for SciPy's spherical functions, which loop over all lower orders; others are cylindrical."""
 _MOST = 1e9
-"""The largest number for them: of larger ones SciPy's cylindrical functions return zero."""
+"""The largest number for spherical functions of larger orders: of others SciPy's cylindrical functions return zero."""
 
 
 def _spherical(name: str, of: Function, before: int, after: int, at_zero: float) -> tuple[Function, Function]:

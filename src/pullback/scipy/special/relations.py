@@ -86,6 +86,10 @@ def relation(
     return bind
 
 
+_SHORT = {"j0", "j1", "y0", "y1"}
+"""Functions that take SciPy less than 20 ns for an element, so that fewer than 32,768 are not worth a thread."""
+
+
 def scipys(name: str, inside: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Return SciPy's function of NumPy arrays; NaN outside of a range where it ends soon.
 
@@ -94,9 +98,11 @@ def scipys(name: str, inside: Callable[..., Any] | None = None) -> Callable[...,
       inside: a function of the operands, which returns a mask of that range; None for all numbers.
     """
 
+    least = 4 * parallel.MANY if name in _SHORT else parallel.MANY
+
     def call(*xs: Any) -> Any:
         function = getattr(imported("scipy.special"), name)
-        large = all(x.size >= parallel.MANY for x in xs)
+        large = all(x.size >= least for x in xs)
         many = parallel.in_parallel(function, xs, [xs[0].dtype] * function.nout) if large else None
         if many is None:
             return function(*xs)
