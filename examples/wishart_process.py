@@ -8,7 +8,8 @@ samples have derivatives by its means, its deviations, the length scale and the 
 
 The process ends with a non-zero status if samples of the process at one time do not have the moments and the density of
 Wishart's distribution, if the correlation is not found with a smaller error than by moving windows of the best width,
-or if it is not within the band of 95 % nearly always. If matplotlib is installed, the measurements and the correlation are drawn.
+or if it is not within the band of 95 % nearly always. If matplotlib is installed, the measurements and the correlation
+are drawn.
 
     python examples/wishart_process.py [correlation.png]
 """
