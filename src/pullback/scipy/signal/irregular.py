@@ -18,6 +18,7 @@ from pullback.scipy.signal.arguments import check_vector, constant, promoted
 __all__ = ["lombscargle", "vectorstrength"]
 
 
+# long: half of it is its documentation
 def lombscargle(
     x: ArrayLike, y: ArrayLike, freqs: ArrayLike, *, normalize: bool | str = False,
     weights: ArrayLike | None = None, floating_mean: bool = False,
