@@ -232,7 +232,7 @@ def _run(eqn: Eqn, pieces: Sequence[Piece], smaller: Smaller, *operands: Any) ->
     return [*carry, *[c[0] if len(c) == 1 else concatenate(c, 0) for c in ordered]]
 
 
-def _with_joined_products(body: ClosedJaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, Sequence[Any]]:
+def _with_joined_products(body: ClosedJaxpr, consts: list[Any]) -> tuple[ClosedJaxpr, list[Any]]:
     """Join the products of a step that read one operand; return the step and its constants.
 
     Such a step computes again in a branch: so the RNN of the benchmarks takes 0.88 of its time without joined products,
