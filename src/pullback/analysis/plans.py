@@ -45,7 +45,7 @@ class Choice:
     """
 
     def __init__(self, budget: int, plan: Plan) -> None:
-        self.budget, self.peak, self.extra, self.plan = budget, plan.peak, plan.extra, plan
+        self.budget, self.peak, self.extra, self.plan = budget, plan.peak, max(plan.extra, 0.0), plan
         self.lines = _by_line(plan)
 
     def __str__(self) -> str:

@@ -70,7 +70,8 @@ class Plan(NamedTuple):
       segments: its segments.
       result: the program that keeps this.
       peak: the predicted peak of the whole step, in bytes, beside arguments and results.
-      extra: the predicted time of the recomputation, as a share of the time of the step without it.
+      extra: the predicted time of the recomputation, as a share of the time of the step without it. It is negative
+        where more time is gained by keeping less in loops.
     """
 
     program: ClosedJaxpr
@@ -120,7 +121,7 @@ class Planner:
         if key not in self._plans:
             result = rewritten(self.program, segments)
             peak = timeline(step_program(result, self.active)).peak
-            extra = max(sum(s.time for s in segments) / max(self.time, 1e-12), 0.0)
+            extra = sum(s.time for s in segments) / max(self.time, 1e-12)
             self._plans[key] = Plan(self.program, self.active, tuple(segments), result, peak, extra)
         return self._plans[key]
 
@@ -165,7 +166,7 @@ class Planner:
             if plan.peak > budget:
                 high = min(aim, needed(segments))  # so that the same plan is not found again
                 aim = max(min(aim * budget / plan.peak, 0.99 * high), (low + high) / 2)
-            elif plan.extra == 0:
+            elif plan.extra <= 0:
                 break
             else:
                 low = aim
