@@ -21,10 +21,15 @@ def compiled(lib: Any, step: Callable[..., Any], args: Sequence[Any]) -> tuple[A
     return found, int(found.memory_analysis().temp_size_in_bytes)
 
 
-def cpu_seconds(lib: Any, steps: dict[Name, Any], args: Sequence[Any]) -> dict[Name, float]:
+def on_device(lib: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the arguments as arrays of a library: NumPy's are copied in each call, or not, as the library likes."""
+    return tuple(lib.tree.map(lib.numpy.asarray, args))
+
+
+def cpu_seconds(lib: Any, steps: dict[Name, Any], args: Sequence[Any], calls: int = CALLS) -> dict[Name, float]:
     """Return the least CPU seconds of a call of each function; the functions take turns."""
     best = dict.fromkeys(steps, float("inf"))
-    for turn in range(CALLS + 1):
+    for turn in range(calls + 1):
         for name, step in steps.items():
             start = time.process_time()
             lib.block_until_ready(step(*args))
@@ -93,7 +98,7 @@ def _with_times(row: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
 def of_pullback(lib: Any, program: Any) -> dict[str, Any]:
     """Measure a program without a budget, and at each share of its temporaries."""
     row, steps = budgeted(lib, program)
-    return _with_times(row, cpu_seconds(lib, steps, program.args))
+    return _with_times(row, cpu_seconds(lib, steps, on_device(lib, program.args)))
 
 
 POLICIES = ("dots_saveable", "dots_with_no_batch_dims_saveable", "nothing_saveable")
@@ -126,7 +131,7 @@ def with_policies(lib: Any, name: str) -> tuple[dict[str, dict[str, float]], dic
 def of_jax(lib: Any, name: str) -> dict[str, Any]:
     """Measure a program under each of JAX's policies."""
     row, steps, args = with_policies(lib, name)
-    for way, seconds in cpu_seconds(lib, steps, args).items():
+    for way, seconds in cpu_seconds(lib, steps, on_device(lib, args)).items():
         row[way]["seconds"] = seconds
     return row
 
@@ -138,11 +143,11 @@ def of_both(lib: Any, jax: Any, name: str) -> dict[str, Any]:
     own, steps = budgeted(lib, next(p for p in programs(lib) if p.name == name))
     theirs, other_steps, args = with_policies(jax, name)
     waiting = {
-        (library, way): partial(_waited, library, step)
+        (library, way): partial(_waited, library, step, *on_device(library, args))
         for library, ways in ((lib, steps), (jax, other_steps))
         for way, step in ways.items()
     }
-    times = cpu_seconds(lib, waiting, args)
+    times = cpu_seconds(lib, waiting, ())
     for way in theirs:
         theirs[way]["seconds"] = times[jax, way]
     return {"pullback": _with_times(own, {way: times[lib, way] for way in steps}), "jax": theirs}

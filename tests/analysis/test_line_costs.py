@@ -12,7 +12,8 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import analysis, lax, named_scope
-from pullback.analysis.work import work_of
+from pullback.analysis.line_costs import LineCosts
+from pullback.analysis.work import Work, work_of
 from pullback.core.errors import ArgumentError
 from tests.grid.all_specs import OF_PRIMITIVES
 from tests.helpers import chosen
@@ -139,3 +140,34 @@ def test_pictures_are_whole_and_named() -> None:
     assert "<svg" in lines._repr_html_()
     with pytest.raises(ArgumentError, match="rates must be positive, got 0"):
         lines.roofline(0, 1)
+
+
+def measured(places: list[str], seconds: dict[str, float]) -> LineCosts:
+    """Return costs of operations at some places, as if they were measured."""
+    work = tuple([Work(place, "add", "", 10.0 * (i + 1), 0.0, 0.0, 0.0, 1) for i, place in enumerate(places)])
+    return LineCosts("f", work, seconds)
+
+
+def test_times_of_lines_add_up_to_that_of_the_whole() -> None:
+    lines = measured(["a.py:1 f [one]", "a.py:1 f [two]", "a.py:2 f"], {"a.py:1 f": 3.0, "a.py:2 f": 1.0, "c": 0.5})
+    times = {where: sum(each.seconds.values()) for where, each in lines.by_line().items()}
+    assert times == pytest.approx({"a.py:1 f [two]": 2.0, "a.py:1 f [one]": 1.0, "a.py:2 f": 1.0, "c": 0.5})
+    assert "4.5 s" in str(lines).splitlines()[0]
+    assert "c: 11.1 %" in lines.flame_graph()
+
+
+def test_lines_that_are_not_shown_have_a_row_together() -> None:
+    places = [f"a.py:{i} f" for i in range(20)]
+    lines = measured(places, dict.fromkeys(places, 0.25))
+    last = str(lines).splitlines()[-1].split()
+    assert last[-3:] == ["8", "other", "lines"]
+    assert last[:2] == ["40", "%"]
+    assert "2 s" in " ".join(last)
+    assert len(str(lines).splitlines()) == 1 + 12 + 1
+
+
+def test_a_roofline_says_which_line_a_point_is() -> None:
+    lines = analysis.cost(loss)(square(32, 32), square(16, 32)).lines
+    texts = [x.text or "" for x in ElementTree.fromstring(lines.roofline(1e11, 1e10)).iter() if x.tag.endswith("text")]
+    assert {"1", "operations for each byte", "100 G operations a second"} <= set(texts)
+    assert any(text.startswith("1  test_line_costs.py:") for text in texts)

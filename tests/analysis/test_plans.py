@@ -3,8 +3,9 @@
 import pytest
 
 import pullback.numpy as jnp
-from pullback import ShapeDtypeStruct, analysis, grad, jit
+from pullback import ShapeDtypeStruct, analysis, grad, jit, lax
 from pullback.core.errors import ArgumentError, MemoryBudgetError
+from pullback.display.pages import amount
 
 KIND = ShapeDtypeStruct((48, 48), "float32"), ShapeDtypeStruct((600, 48), "float32")
 
@@ -59,3 +60,21 @@ def test_what_is_impossible_is_an_error(plan) -> None:
         plan.at("much")
     with pytest.raises(ArgumentError):
         analysis.plan_memory(3, *KIND)
+
+
+def test_no_two_rows_have_the_same_memory() -> None:
+    def steps(w, xs):
+        return jnp.sum(lax.scan(lambda h, x: (jnp.tanh(h @ w + x), None), xs[0], xs)[0])
+
+    found = analysis.plan_memory(
+        steps, ShapeDtypeStruct((16, 16), "float32"), ShapeDtypeStruct((200, 8, 16), "float32")
+    )
+    assert found.curve[0].peak == found.usual
+    rows = [line.split("%")[0] for line in str(found).splitlines()[1:]]
+    assert len(set(rows)) == len(rows)
+
+
+def test_a_picture_says_what_it_shows(plan) -> None:
+    picture = plan._repr_html_()
+    for text in (amount(plan.usual), f"peak {amount(plan.least)}", "1.00 of the time"):
+        assert f">{text}</text>" in picture

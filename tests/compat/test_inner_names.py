@@ -53,6 +53,7 @@ from pullback.core.runtime import runtime
 from pullback.experimental import sparse
 from pullback.extend import backend as served_backend
 from pullback.extend import source_info_util as public_source_info
+from pullback.extend.core import Primitive
 from pullback.transforms.autodiff.vmap import vmappable
 
 
@@ -721,3 +722,11 @@ def test_a_sink_keeps_equations_in_programs(rule: str | None) -> None:
     assert jax.vmap(g)(jnp.arange(2.0)).tolist() == jax.jit(jax.vmap(g))(jnp.arange(2.0)).tolist() == [0, 2]
     with pytest.raises(errors.UnsupportedArgumentError, match="prevent_mlir_dce"):
         served_lax.dce_sink(1.0, prevent_mlir_dce=True)
+
+
+def test_an_operation_that_is_evaluated_by_compiling_it() -> None:
+    twice_p = Primitive("twice")
+    twice_p.def_abstract_eval(lambda x: x)
+    twice_p.def_impl(lambda x: dispatch.apply_primitive(twice_p, x))
+    twice_p.lowering(lambda hlo, x: hlo.elementwise("stablehlo.add", x, x))
+    assert twice_p.bind(jnp.arange(3.0)).tolist() == [0, 2, 4]

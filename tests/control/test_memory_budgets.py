@@ -180,3 +180,11 @@ def _steps(equations: int) -> float:
 def test_the_steps_of_a_plan_grow_with_the_program() -> None:
     small, large = _steps(600), _steps(2_400)
     assert large < 4 * 1.3 * small
+
+
+def test_an_error_names_the_lines_within_checkpointed_segments() -> None:
+    with pytest.raises(MemoryBudgetError) as error:
+        grad(loss, memory=1000)(W, X)
+    told = str(error.value)
+    assert f"bytes made at {__file__}:{loss.__code__.co_firstlineno + 2} (loss)" in told
+    assert sys._getframe().f_code.co_name not in told

@@ -241,13 +241,14 @@ OF_PEAKS = """
     argrelextrema argrelmax argrelmin find_peaks peak_prominences peak_widths
 """
 OF_FILTERS = """
-    bessel butter cheby1 cheby2 decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos freqz_zpk get_window
-    iirfilter iirnotch iirpeak lfiltic medfilt medfilt2d order_filter resample resample_poly sos2tf sos2zpk sosfilt_zi
-    sosfiltfilt sosfreqz tf2sos tf2zpk upfirdn wiener zpk2sos zpk2tf
+    bessel butter cheby1 cheby2 check_COLA check_NOLA decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos
+    freqz_zpk get_window group_delay iirfilter iirnotch iirpeak kaiser_atten kaiser_beta kaiserord lfiltic medfilt
+    medfilt2d order_filter resample resample_poly savgol_coeffs sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos
+    tf2zpk upfirdn wiener zpk2sos zpk2tf
 """
 OF_WAVES = """
-    ShortTimeFFT chirp closest_STFT_dual_window coherence correlation_lags czt gausspulse hilbert hilbert2 periodogram
-    sawtooth spectrogram square sweep_poly unit_impulse zoom_fft
+    ShortTimeFFT chirp closest_STFT_dual_window coherence correlation_lags czt gausspulse hilbert hilbert2 lombscargle
+    periodogram sawtooth spectrogram square sweep_poly unit_impulse vectorstrength zoom_fft
 """
 OF_SCIPY_SIGNAL = {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS} {OF_WAVES}".split()}
 IN_OWN_TESTS = OF_INTERPOLATION | OF_IMAGES | OF_SCIPY_SIGNAL

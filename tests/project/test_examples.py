@@ -130,6 +130,18 @@ def test_spline_regression(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_option_prices(tmp_path: Path) -> None:
+    assert "by differences of prices at the same points" in run("option_prices.py", str(tmp_path / "prices.png"))
+    assert (tmp_path / "prices.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_wishart_process(tmp_path: Path) -> None:
+    assert "it is within the band of 95 %" in run("wishart_process.py", str(tmp_path / "correlation.png"))
+    assert (tmp_path / "correlation.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
 def test_ragged_graph_network(tmp_path: Path) -> None:
     assert "the step was traced 1 time" in run("ragged_graph_network.py", str(tmp_path / "graphs.png"))
     assert (tmp_path / "graphs.png").stat().st_size > 1000

@@ -416,6 +416,9 @@ def test_types_say_along_which_axes_values_vary():
     def f(x):
         assert pullback.typeof(x).mat.varying == {"i"}
         assert pullback.typeof(lax.psum(x, "i")).mat.varying == set()
+        mesh = pullback.sharding.get_abstract_mesh()
+        assert pullback.typeof(x).mat.invarying(mesh) == set(mesh.manual_axes) - {"i"}
+        assert pullback.typeof(lax.psum(x, "i")).mat.invarying(mesh) == set(mesh.manual_axes)
         assert x.aval.sharding.mesh.axis_types == (pullback.sharding.AxisType.Manual, pullback.sharding.AxisType.Auto)
         return x
 

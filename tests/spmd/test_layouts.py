@@ -138,3 +138,16 @@ def test_what_has_no_dtype() -> None:
         lax.dtype([1])
     dtypes = [jit(lambda x: (lax.dtype(x), x)[1])(jnp.ones(1, "int16")).dtype]
     assert dtypes == ["int16"]
+
+
+def test_the_format_of_a_description() -> None:
+    form = Format(Layout((0, 1)), ROWS)
+    struct = pullback.ShapeDtypeStruct((2, 3), "float32", sharding=form)
+    assert (struct.sharding, struct.format) == (ROWS, form)
+    assert struct.update(shape=(4, 3)).format == form
+    assert struct.update(sharding=ROWS).format == Format(None, ROWS)
+    assert pullback.ShapeDtypeStruct((2,), "float32", sharding=P("i")).format == Format()
+    assert jit(lambda x: 2 * x).lower(struct).compile().input_formats[0][0].sharding == ROWS
+    for layout, message in ((Layout.AUTO, "AUTO cannot be used"), (Layout((1, 0)), "stored in row-major order")):
+        with pytest.raises(errors.LayoutError, match=message):
+            pullback.ShapeDtypeStruct((2, 3), "float32", sharding=Format(layout, ROWS))

@@ -77,13 +77,33 @@ class LineCosts:
         return self.operations / moved if moved else 0.0
 
     def by_line(self) -> dict[str, LineCosts]:
-        """Return the cost of each line, the most costly first: by time if it was measured, otherwise by operations."""
+        """Return the cost of each line, the most costly first: by time if it was measured, otherwise by operations.
+
+        The times add up to that of the whole. A line in several scopes has a row for each, with a share of its time by
+        operations and bytes. Lines that were only measured have no operations.
+        """
         found: dict[str, list[Work]] = {}
         for w in self.work:
             found.setdefault(w.line, []).append(w)
-        every = {k: LineCosts(k, tuple(ws), _only(self.seconds, k)) for k, ws in found.items()}
+        times = self._times(found)
+        every = {k: LineCosts(k, tuple(found.get(k, ())), t) for k, t in times.items()}
         key = lambda item: (-sum(item[1].seconds.values()), -item[1].operations)
         return dict(sorted(every.items(), key=key))
+
+    def _times(self, found: dict[str, list[Work]]) -> dict[str, dict[str, float]]:
+        """Return the measured time of each line, and of the lines that were only measured, by their names."""
+        weights = {k: sum(w.total + w.read + w.written for w in ws) for k, ws in found.items()}
+        scoped: dict[str, list[str]] = {}
+        for k in found:
+            scoped.setdefault(_without_scope(k), []).append(k)
+        times: dict[str, dict[str, float]] = {k: {} for k in found}
+        for unscoped, seconds in self.seconds.items():
+            lines = scoped.get(unscoped, [unscoped])
+            whole = sum(weights.get(k, 0.0) for k in lines)
+            for k in lines:
+                share = weights.get(k, 0.0) / whole if whole else 1 / len(lines)
+                times[k] = {unscoped: share * seconds}
+        return times
 
     def compared(self, function: LineCosts) -> str:
         """Return how many times the operations of a function its gradient takes, and which lines take most.
@@ -123,9 +143,21 @@ class LineCosts:
             f"{self.name}: {_count(self.flops)} floating-point operations, {_count(self.transcendentals)} functions, "
             f"{amount(self.bytes_read)} read, {amount(self.bytes_written)} written, {self.intensity:.3g} a byte{times}"
         ]
-        for where, each in list(self.by_line().items())[:_SHOWN]:
-            rows.append("  " + "  ".join(f"{cell:>9}" for cell in self._row(each)) + f"  {where}")
+        rows += ["  " + "  ".join(f"{cell:>9}" for cell in cells) + f"  {where}" for *cells, where in self._rows()]
         return "\n".join(rows)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return the rows of the table: the lines that cost most, and one row for all others."""
+        lines = list(self.by_line().items())
+        shown, others = (lines, []) if len(lines) <= _SHOWN + 1 else (lines[:_SHOWN], lines[_SHOWN:])
+        if others:
+            spent = {unscoped: 0.0 for _, each in others for unscoped in each.seconds}
+            for _, each in others:
+                for unscoped, seconds in each.seconds.items():
+                    spent[unscoped] += seconds
+            name = f"{len(others)} other lines"
+            shown = [*shown, (name, LineCosts(name, tuple(w for _, each in others for w in each.work), spent))]
+        return [(*self._row(each), where) for where, each in shown]
 
     def _row(self, each: LineCosts) -> list[str]:
         if self.seconds:
@@ -136,7 +168,7 @@ class LineCosts:
         return [*cells, _duration(sum(each.seconds.values()))] if self.seconds else cells
 
     def _repr_html_(self) -> str:
-        rows = [(*self._row(each), where) for where, each in list(self.by_line().items())[:_SHOWN]]
+        rows = self._rows()
         heads = ["share", "operations", "moved", *(["time"] if self.seconds else []), "line"]
         return page(line(bold(str(self).splitlines()[0])), self.flame_graph(), table(heads, rows))
 
@@ -148,19 +180,17 @@ class LineCosts:
         Widths are shares of the measured time or, without it, of the floating-point operations and bytes moved.
         """
         tree = _Box(self.name)
-        for w in self.work:
-            where, _, scope = w.line.partition(" [")
-            path = [*(scope.rstrip("]").split("/") if scope else []), where, f"{w.operation} {w.phase}".strip()]
-            tree.add(path, self._weight(w))
+        for where, each in self.by_line().items():
+            unscoped, _, scope = where.partition(" [")
+            path = [*(scope.rstrip("]").split("/") if scope else []), unscoped]
+            own = [w.total + (w.read + w.written) / 4 for w in each.work]
+            spent = sum(each.seconds.values()) if self.seconds else sum(own)
+            for w, weight in zip(each.work, own, strict=True):
+                share = weight / sum(own) if any(own) else 1 / len(own)
+                tree.add([*path, f"{w.operation} {w.phase}".strip()], share * spent)
+            if not each.work:
+                tree.add(path, spent)
         return _flames(tree)
-
-    def _weight(self, w: Work) -> float:
-        if not self.seconds:
-            return w.total + (w.read + w.written) / 4
-        own = [v for v in self.work if v.line == w.line]
-        total = sum(v.total + v.read + v.written for v in own)
-        spent = sum(_only(self.seconds, w.line).values())
-        return spent * (w.total + w.read + w.written) / total if total else spent / len(own)
 
     def roofline(self, flops_per_second: float, bytes_per_second: float) -> str:
         """Return a roofline as SVG: how fast each line could be, by its operations for each byte.
@@ -191,10 +221,9 @@ class LineCosts:
         return _roof(points, flops_per_second, bytes_per_second)
 
 
-def _only(seconds: dict[str, float], where: str) -> dict[str, float]:
-    """Return the measured time of a line; lines of one place in different scopes share it."""
-    key = where.partition(" [")[0]
-    return {key: seconds[key]} if key in seconds else {}
+def _without_scope(where: str) -> str:
+    """Return a line without its named scope, as times are measured."""
+    return where.partition(" [")[0]
 
 
 def _count(n: float) -> str:
@@ -268,11 +297,11 @@ def _flames(tree: _Box) -> str:
         top = height - (level + 1) * _ROW
         share = f"{box.name}: {100 * box.width / max(tree.width, 1e-300):.1f} %"
         letters = int(width / 7)
+        shown = box.name if letters >= len(box.name) else f"{box.name[: letters - 1]}…" if letters > 3 else ""
         parts.append(
-            f'<g><title>{escaped(share)}</title><rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{_ROW - 1}" '
-            f'fill="hsl({10 + 47 * level % 50},80%,60%)" fill-opacity=".45"/>'
-            f'<text x="{left + 3:.1f}" y="{top + 13}" font-size="11" fill="currentColor">'
-            f"{escaped(box.name[:letters] if letters > 3 else '')}</text></g>"
+            f'<g><title>{escaped(share)}</title><rect x="{left:.1f}" y="{top}" width="{max(width - 1, 0.5):.1f}" '
+            f'height="{_ROW - 1}" fill="hsl({10 + 14 * (level % 4)},80%,60%)" fill-opacity=".45"/>'
+            f'<text x="{left + 3:.1f}" y="{top + 13}" font-size="11" fill="currentColor">{escaped(shown)}</text></g>'
         )
         for each in sorted(box.inner.values(), key=lambda b: -b.width):
             own = width * each.width / box.width if box.width else 0.0
@@ -283,27 +312,51 @@ def _flames(tree: _Box) -> str:
     return _svg(f"flame graph of {tree.name}", height, parts)
 
 
+_ROOF, _LEFT, _LEGEND = 240, 76, 16
+"""The height of the picture of a roofline without its texts, the width of those at its left, and the height of a row
+of its legend."""
+
+
 def _roof(points: Sequence[tuple[str, float, float]], flops: float, rate: float) -> str:
-    height = 260
     ridge = flops / rate
     xs = [x for _, x, _ in points] + [ridge]
     ys = [y for _, _, y in points] + [flops]
     low, high = min(xs) / 4, max(xs) * 4
-    bottom, top = min([*ys, low * rate]) / 2, flops * 2
-    across = lambda x: _WIDTH * math.log(x / low) / math.log(high / low)
-    up = lambda y: height - height * math.log(y / bottom) / math.log(top / bottom)
+    bottom, top = min([*ys, low * rate]) / 2, max(ys) * 2
+    across = lambda x: _LEFT + (_WIDTH - _LEFT) * math.log(x / low) / math.log(high / low)
+    up = lambda y: _ROOF - _ROOF * math.log(y / bottom) / math.log(top / bottom)
     corner = f"{across(ridge):.1f},{up(flops):.1f}"
+    roof = f"M{_LEFT},{up(low * rate):.1f}L{corner}H{_WIDTH}"
     parts = [
-        f'<path d="M0,{up(low * rate):.1f}L{corner}H{_WIDTH}" fill="none" stroke="currentColor" stroke-width="1.5"/>',
-        f'<text x="4" y="{height - 4}" font-size="11" fill="currentColor">operations for each byte, from {low:.2g} to '
-        f"{high:.3g}; {_count(flops)} operations and {amount(rate)} a second</text>",
+        f'<path d="{roof}" fill="none" stroke="currentColor" stroke-width="1.5"/>',
+        f'<path d="M{_LEFT},0V{_ROOF}H{_WIDTH}" fill="none" stroke="currentColor" opacity=".5"/>',
+        _text(_WIDTH, up(flops) - 6, f"{_count(flops)} operations a second", "end"),
+        _text(across(low * 1.3) + 4, up(low * rate) + 4, f"{amount(rate)} a second"),
+        _text(_WIDTH, _ROOF + 30, "operations for each byte", "end"),
+        _text(_LEFT + 6, 12, "operations a second"),
     ]
-    for name, x, y in points:
+    parts += [_text(across(10.0**k), _ROOF + 14, f"{10.0**k:g}", "middle") for k in _powers(low, high)]
+    parts += [_text(_LEFT - 6, up(10.0**k) + 4, _count(10.0**k), "end") for k in _powers(bottom, top)]
+    for i, (name, x, y) in enumerate(points):
+        said = escaped(f"{i + 1}  {name}: {x:.3g} a byte, {_count(y)} a second")
         parts.append(
-            f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="4" fill="currentColor" fill-opacity=".6"><title>'
-            f"{escaped(f'{name}: {x:.3g} a byte, {_count(y)} a second')}</title></circle>"
+            f'<g><title>{said}</title><circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="4" fill="currentColor" '
+            f'fill-opacity=".6"/>{_text(across(x) + 7, up(y) + 4, str(i + 1))}</g>'
         )
-    return _svg("roofline", height, parts)
+        if i < _SHOWN:
+            parts.append(_text(4, _ROOF + 50 + _LEGEND * i, said))
+    return _svg("roofline", _ROOF + 44 + _LEGEND * min(len(points), _SHOWN), parts)
+
+
+def _powers(low: float, high: float) -> range:
+    """Return the exponents of the powers of ten between two numbers; every second if they are many."""
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    return range(first, last + 1, 1 + (last - first) // 8)
+
+
+def _text(x: float, y: float, said: str, anchor: str = "start") -> str:
+    """Return a text of a picture; ``said`` is escaped already."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="11" text-anchor="{anchor}" fill="currentColor">{said}</text>'
 
 
 def _svg(what: str, height: float, parts: Sequence[str]) -> str:

@@ -92,7 +92,8 @@ class MemoryProfile:
             if each is not None:
                 parts.append(line(f"{what}: peak {amount(each.peak)}"))
                 if len(each.live) > 1:
-                    parts.append(points(range(len(each.live)), each.live, f"{what} memory of {self.name}", True))
+                    sides = "first operation", "last", "0", amount(max(each.live))
+                    parts.append(points(range(len(each.live)), each.live, f"{what} memory of {self.name}", sides, True))
                 parts.append(
                     table(["alive at the peak", "line"], [(amount(n), where) for where, n in each.alive[:_SHOWN]])
                 )

@@ -45,7 +45,7 @@ class Choice:
     """
 
     def __init__(self, budget: int, plan: Plan) -> None:
-        self.budget, self.peak, self.extra, self.plan = budget, plan.peak, plan.extra, plan
+        self.budget, self.peak, self.extra, self.plan = budget, plan.peak, max(plan.extra, 0.0), plan
         self.lines = _by_line(plan)
 
     def __str__(self) -> str:
@@ -99,10 +99,13 @@ class MemoryPlan:
             if share * self.usual >= self.least:
                 self._add(self.at(share))
         self._add(self.at(max(self.least, 1)))
-        self.curve = [c for i, c in enumerate(self.curve) if all(c.extra < d.extra for d in self.curve[i + 1 :])]
+        first, *others = self.curve  # the first computes nothing again, even if others are predicted to be as fast
+        self.curve = [first, *[c for i, c in enumerate(others) if all(c.extra < d.extra for d in others[i + 1 :])]]
 
     def _add(self, choice: Choice) -> None:
-        if not self.curve or choice.peak < self.curve[-1].peak:
+        """Add a choice, unless it is shown with the memory of the one before, which takes less time."""
+        before = self.curve[-1].peak if self.curve else None
+        if before is None or (choice.peak < before and amount(choice.peak) != amount(before)):
             self.curve.append(choice)
 
     def at(self, memory: Budget) -> Choice:
@@ -159,7 +162,7 @@ class MemoryPlan:
 
     def __str__(self) -> str:
         rows = [
-            f"{amount(c.peak):>10}  {100 * c.peak / max(self.usual, 1):5.0f} %  +{100 * c.extra:3.0f} %"
+            f"{amount(c.peak):>10}  {100 * c.peak / max(self.usual, 1):5.0f} %  +{100 * c.extra:5.1f} %"
             for c in self.curve
         ]
         return "\n".join([f"{'peak':>10}  {'share':>7}  time", *rows])
@@ -168,11 +171,12 @@ class MemoryPlan:
 
     def _repr_html_(self) -> str:
         rows = [
-            (amount(c.peak), f"{100 * c.peak / max(self.usual, 1):.0f} %", f"+{100 * c.extra:.0f} %")
+            (amount(c.peak), f"{100 * c.peak / max(self.usual, 1):.0f} %", f"+{100 * c.extra:.1f} %")
             for c in self.curve
         ]
         xs, ys = [float(c.peak) for c in self.curve], [1 + c.extra for c in self.curve]
-        picture = points(xs, ys, f"time against memory of {self._name}")
+        sides = f"peak {amount(min(xs))}", amount(max(xs)), f"{min(ys):.2f} of the time", f"{max(ys):.2f}"
+        picture = points(xs, ys, f"time against memory of {self._name}", sides)
         return page(line(bold(self._name)), picture, table(["peak", "share", "time"], rows))
 
 

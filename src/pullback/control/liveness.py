@@ -402,11 +402,20 @@ def _aligned(aval: Any) -> int:
 
 def inner_peak(eqn: Eqn) -> int:
     """Return the memory that the programs within an operation need beside its operands and results."""
+    return max(map(program_peak, _inner(eqn)), default=0)
+
+
+def inner_timeline(eqn: Eqn) -> Timeline | None:
+    """Return the memory of the program within an operation that needs most; None if there is no program."""
+    program = max(_inner(eqn), key=program_peak, default=None)
+    return None if program is None else timeline(program)
+
+
+def _inner(eqn: Eqn) -> list[ClosedJaxpr]:
     programs = [p for value in eqn.params.values() for p in (value if isinstance(value, (tuple, list)) else (value,))]
-    closed = [
+    return [
         p if isinstance(p, ClosedJaxpr) else ClosedJaxpr(p) for p in programs if isinstance(p, (ClosedJaxpr, Jaxpr))
     ]
-    return max(map(program_peak, closed), default=0)
 
 
 @cached_by_jaxpr

@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.control.liveness import Timeline, timeline
+from pullback.control.liveness import Timeline, inner_timeline, nbytes, timeline
 from pullback.control.memory_costs import Residuals, residuals_of, seconds
 from pullback.control.memory_rewriting import rewritten
 from pullback.control.memory_segments import Candidates, Segment, choose, least_memory, needed
 from pullback.core import dtypes
 from pullback.core.array import typeof
 from pullback.core.errors import MemoryBudgetError
-from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun, subjaxprs
+from pullback.core.provenance import within
+from pullback.core.source import Scope, describe, here
 from pullback.core.types import ZERO
 from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import sum_of_two
@@ -45,6 +47,10 @@ def step_program(closed: ClosedJaxpr, active: Sequence[bool]) -> ClosedJaxpr:
     count = len(closed.in_avals)
 
     def run(*values: Any) -> list[Any]:
+        with within(None, Scope("")):  # within a scope, tapes note the lines of operations
+            return step(*values)
+
+    def step(*values: Any) -> list[Any]:
         outs, program = linearize_flat(closed, jaxpr_as_fun(closed), values[:count], active)
         given = iter(values[count:])
         seeds = [next(given) if f else ZERO for f in inexact]
@@ -64,7 +70,8 @@ class Plan(NamedTuple):
       segments: its segments.
       result: the program that keeps this.
       peak: the predicted peak of the whole step, in bytes, beside arguments and results.
-      extra: the predicted time of the recomputation, as a share of the time of the step without it.
+      extra: the predicted time of the recomputation, as a share of the time of the step without it. It is negative
+        where more time is gained by keeping less in loops.
     """
 
     program: ClosedJaxpr
@@ -114,7 +121,7 @@ class Planner:
         if key not in self._plans:
             result = rewritten(self.program, segments)
             peak = timeline(step_program(result, self.active)).peak
-            extra = max(sum(s.time for s in segments) / max(self.time, 1e-12), 0.0)
+            extra = sum(s.time for s in segments) / max(self.time, 1e-12)
             self._plans[key] = Plan(self.program, self.active, tuple(segments), result, peak, extra)
         return self._plans[key]
 
@@ -159,7 +166,7 @@ class Planner:
             if plan.peak > budget:
                 high = min(aim, needed(segments))  # so that the same plan is not found again
                 aim = max(min(aim * budget / plan.peak, 0.99 * high), (low + high) / 2)
-            elif plan.extra == 0:
+            elif plan.extra <= 0:
                 break
             else:
                 low = aim
@@ -210,18 +217,40 @@ def planner(closed: ClosedJaxpr, active: Sequence[bool]) -> Planner:
 
 
 def _too_small(what: str, budget: int, least: Plan) -> MemoryBudgetError:
-    from pullback.core.source import describe
-
-    found = least.timeline()
-    lines: dict[str, int] = {}
-    for v in found.alive(found.at):
-        line = describe(found.made_by[v].made_at)
-        lines[line] = lines.get(line, 0) + v.aval.size * v.aval.dtype.itemsize
+    lines = bytes_by_line(least.timeline())
     first = sorted(lines.items(), key=lambda item: -item[1])[:3]
-    held = "; ".join(f"{size:,} bytes made at {line}" for line, size in first)
+    held = "; ".join(f"{size:,} bytes made {where}" for where, size in first)
     error = MemoryBudgetError(
         f"{what}: memory={budget:,} bytes cannot be kept: the least that was found is {least.peak:,} bytes. At that "
         f"peak are alive: {held}. Raise the budget, or make these values smaller, for example by a smaller batch"
     )
     error.least = least.peak
     return error
+
+
+def bytes_by_line(found: Timeline) -> dict[str, int]:
+    """Return the bytes that are alive at the peak, also within programs in the program, by where they are made.
+
+    Transposed programs have the line of the caller, which asks for the gradient.
+    """
+    caller = here()
+    lines: dict[str, int] = {}
+    for v in found.alive(found.at):
+        made_at = _made_at(found.made_by[v], v)
+        line = "in the backward pass" if made_at == caller else f"at {describe(made_at)}"
+        lines[line] = lines.get(line, 0) + nbytes(v.aval)
+    if found.at >= 0 and (inner := inner_timeline(found.moments[found.at].eqn)) is not None:
+        for line, size in bytes_by_line(inner).items():
+            lines[line] = lines.get(line, 0) + size
+    return lines
+
+
+def _made_at(eqn: Eqn, v: Var) -> Any:
+    """Return the source location of the operation that makes ``v``, a result of ``eqn``, or of a program within it."""
+    program = next(iter(subjaxprs(eqn)), None)
+    if program is not None and len(program.outvars) == len(eqn.outvars) and v in eqn.outvars:
+        inner = program.outvars[eqn.outvars.index(v)]
+        for each in program.eqns:
+            if inner in each.outvars:
+                return _made_at(each, inner)
+    return eqn.made_at

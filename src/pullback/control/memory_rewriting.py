@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from pullback.control.memory_costs import flattened
@@ -62,7 +61,7 @@ def rewritten(flat: ClosedJaxpr, segments: Sequence[Segment], prevent_cse: bool 
                 renamed[v] = same
             exits += [v for v in jaxpr.eqns[i].outvars if last.get(v, -1) >= segment.end]
         if segment.loop is not None:
-            eqns.append(divided(own[0], segment.loop, partial(_step, own[0].params["jaxpr"])))
+            eqns.append(divided(own[0], segment.loop, _step))
         elif segment.kept is None:
             eqns += own
         else:
@@ -73,11 +72,11 @@ def rewritten(flat: ClosedJaxpr, segments: Sequence[Segment], prevent_cse: bool 
 
 
 @cached_by_jaxpr
-def _step(body: ClosedJaxpr, kept: frozenset[int]) -> ClosedJaxpr:
+def _step(body: ClosedJaxpr, kept: frozenset[int], prevent_cse: bool) -> ClosedJaxpr:
     """Return the step of a loop that keeps the results of some equations of its flat program."""
     flat = flattened(body)
     segment = Segment(0, len(flat.jaxpr.eqns), kept, 0, 0, 0.0)
-    return rewritten(flat, [segment], prevent_cse=False)
+    return rewritten(flat, [segment], prevent_cse)
 
 
 def _region(eqns: Sequence[Eqn], outs: list[Any], prevent_cse: bool) -> Eqn:

@@ -22,6 +22,10 @@ class ManualAxisType:
     unreduced: frozenset[Any] = NO_AXES
     reduced: frozenset[Any] = NO_AXES
 
+    def invarying(self, mesh: Any) -> frozenset[Any]:
+        """Return the manual axes of a mesh along which the value is the same on all devices."""
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+
 
 class AbstractValue:
     """The base class of the types of traced values; :class:`ShapedArray` is the type of arrays."""

@@ -139,13 +139,16 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def points(xs: Sequence[float], ys: Sequence[float], what: str, steps: bool = False) -> str:
-    """Return a curve through some points in SVG, with the least and greatest coordinates at its sides.
+def points(
+    xs: Sequence[float], ys: Sequence[float], what: str, sides: tuple[str, str, str, str], steps: bool = False
+) -> str:
+    """Return a curve through some points in SVG, with texts at its sides.
 
     Args:
       xs, ys: the coordinates.
       what: the description of the picture.
-      steps: whether the area below the curve is filled.
+      sides: the texts at the least and the greatest of ``xs``, and at the least and the greatest of ``ys``.
+      steps: whether the area below the curve, from zero, is filled.
     """
     low, high = (0.0 if steps else min(ys, default=0.0)), max(ys, default=0.0)
     left, right = min(xs, default=0.0), max(xs, default=0.0)
@@ -154,9 +157,17 @@ def points(xs: Sequence[float], ys: Sequence[float], what: str, steps: bool = Fa
     path = "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in at) if at else ""
     area = f'<path d="{path}L{at[-1][0]:.1f},{_HEIGHT}L{at[0][0]:.1f},{_HEIGHT}Z" fill="currentColor" opacity=".2"/>'
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="currentColor"/>' for x, y in at)
+    corners = ((0, _HEIGHT + 20, "start"), (_WIDTH, _HEIGHT + 20, "end"), (-8, _HEIGHT, "end"), (-8, 4, "end"))
+    texts = "".join(
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="11" fill="currentColor" stroke="none">'
+        f"{escaped(text)}</text>"
+        for (x, y, anchor), text in zip(corners, sides, strict=True)
+    )
+    margin = 16 + 7 * max(map(len, sides[2:]))
+    width, height = _WIDTH + margin + 8, _HEIGHT + 32
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escaped(what)}" width="{_WIDTH + 16}" '
-        f'height="{_HEIGHT + 16}" viewBox="-8 -8 {_WIDTH + 16} {_HEIGHT + 16}" fill="none" stroke="currentColor">'
-        f"<title>{escaped(what)}</title>{area if steps and at else dots}"
-        f'<path d="{path}" stroke-width="1.5"/></svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escaped(what)}" width="{width}" '
+        f'height="{height}" viewBox="{-margin} -8 {width} {height}" fill="none" '
+        f'stroke="currentColor"><title>{escaped(what)}</title>{area if steps and at else dots}'
+        f'<path d="{path}" stroke-width="1.5"/>{texts}</svg>'
     )

@@ -113,10 +113,15 @@ def _typed(
     primitive: Primitive, mesh: AbstractMesh, avals: Sequence[ShapedArray], result: ShapedArray, entries: Entries,
     sums: dict[str, Any],
 ) -> ShapedArray:  # fmt: skip
-    """Return the type of a result with its sharding; raise if it divides unevenly, or an axis of the mesh is twice."""
+    """Return the type of a result with its sharding; raise if it divides unevenly, or an axis of the mesh is twice.
+
+    A result of one element, such as ``x[0, 0]`` of an array that is divided, is on all devices.
+    """
     try:
         return result.update(sharding=NamedSharding(mesh, PartitionSpec(*entries, **sums)))
     except IndivisibleError as error:
+        if result.size == 1:
+            return result.update(sharding=NamedSharding(mesh, PartitionSpec(*[None] * len(entries), **sums)))
         raise ShardingTypeError(
             f"{primitive.name} on sharded dims where out dim is not divisible by mesh axes is not possible: the "
             f"operands {_shown(avals)} lead to the result {result} sharded by {PartitionSpec(*entries)}. {error}"

@@ -4,7 +4,24 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import checkpoint, checkpoint_policies, grad, jit, jvp, lax, make_jaxpr, nn, value_and_grad, vjp, vmap
+from pullback import (
+    ShapeDtypeStruct,
+    checkpoint,
+    checkpoint_policies,
+    export,
+    grad,
+    jit,
+    jvp,
+    lax,
+    make_jaxpr,
+    nn,
+    random,
+    value_and_grad,
+    vjp,
+    vmap,
+)
+from pullback.backends.hlo.emit import emit_module
+from pullback.backends.hlo.module import Module
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.transforms.checkpoint.gates import COTANGENT, gated
 
@@ -112,3 +129,22 @@ def test_a_turn_does_not_leave_a_loop():
         return jnp.sum(checkpoint(lambda y: jnp.cos(jnp.tanh(y)))(y) + checkpoint(lambda y: jnp.exp(jnp.tanh(y)))(x))
 
     np.testing.assert_allclose(jit(grad(f))(X), grad(f)(X), rtol=1e-5, atol=1e-6)
+
+
+def test_what_cannot_pass_a_gate_is_in_a_branch():
+    key = random.key(0)
+    dropped = lambda x, key: jnp.sin(jnp.where(random.bernoulli(key, 0.5, x.shape), jnp.exp(x), 0))
+    program = make_jaxpr(grad(lambda x: jnp.sum(checkpoint(dropped)(x, key))))(X)
+    [back] = [e.params["jaxpr"] for e in program.eqns if e.params.get("differentiated")]
+    assert gated(back) is None
+    [n] = export.symbolic_shape("n")
+    exported = export.export(jit(grad(lambda x: jnp.sum(checkpoint(lambda x: jnp.sin(jnp.tanh(x)))(x)))))
+    found = exported(ShapeDtypeStruct((n,), "float32")).call(X[0])
+    np.testing.assert_allclose(found, jnp.cos(jnp.tanh(X[0])) / jnp.cosh(X[0]) ** 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_programs_over_devices_have_branches(monkeypatch, whole):
+    monkeypatch.setattr(Module, "whole_arrays", lambda self: whole)
+    closed = make_jaxpr(grad(lambda x: jnp.sum(checkpoint(lambda x: jnp.sin(jnp.tanh(x)))(x))))(X)
+    assert ('"stablehlo.if"' in emit_module(closed, "f", "cpu")[0].text()) != whole

@@ -75,7 +75,7 @@ INLINE float log_single(float x) {
     float normal = x < 0x1p-126f ? x * 0x1p24f : x;
     int32_t exponent = exponent_of(normal);
     float power = (float)(exponent - (x < 0x1p-126f ? 24 : 0)), usual = log_of_parts(divided(normal, exponent) - 1, power);
-    return (x > 0) & (x < INFINITY) ? usual : x == 0 ? -INFINITY : x > 0 ? x : NAN;
+    return ((x > 0) & (x < INFINITY)) ? usual : x == 0 ? -INFINITY : x > 0 ? x : NAN;
 }
 
 /* log(1 + x); error 1.4 ulps. The sum is rounded, so that its rest is computed from x, unless x is large. */
@@ -84,7 +84,7 @@ INLINE float log1p_single(float x) {
     int32_t exponent = exponent_of(sum), safe = x < 0x1p24f ? exponent : 0;
     float inverse = power_of_two(-safe), exact = x * inverse + (inverse - 1);
     float usual = log_of_parts(x < 0x1p24f ? exact : divided(sum, exponent) - 1, (float)exponent);
-    return x == 0 ? x : (x > -1) & (x < INFINITY) ? usual : x == -1 ? -INFINITY : x > 0 ? x : NAN;
+    return x == 0 ? x : ((x > -1) & (x < INFINITY)) ? usual : x == -1 ? -INFINITY : x > 0 ? x : NAN;
 }
 
 /* In double precision, for the functions below. */

@@ -275,7 +275,7 @@ typedef struct {
 #define WRONG_ZEROS(suffix, type)                                                                           \
     WIDE static double wrong_zeros_##suffix(npy_intp n, const type *value, const double *a, const double *b) { \
         double check = 0;                                                                                   \
-        for (npy_intp i = 0; i < n; i++) check += (value[i] == 0) & (a[i] != 0) & (b[i] != 0) ? (double)NAN : 0; \
+        for (npy_intp i = 0; i < n; i++) check += ((value[i] == 0) & (a[i] != 0) & (b[i] != 0)) ? (double)NAN : 0; \
         return check;                                                                                       \
     }
 WRONG_ZEROS(f, float)

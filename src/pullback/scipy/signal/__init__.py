@@ -14,9 +14,13 @@ from pullback.scipy.signal.designs import (
     iirfilter,
     iirnotch,
     iirpeak,
+    kaiser_atten,
+    kaiser_beta,
+    kaiserord,
 )
-from pullback.scipy.signal.dual_windows import closest_STFT_dual_window
-from pullback.scipy.signal.filters import lfilter, lfilter_zi, savgol_filter, sosfilt
+from pullback.scipy.signal.dual_windows import check_COLA, check_NOLA, closest_STFT_dual_window
+from pullback.scipy.signal.filters import lfilter, lfilter_zi, savgol_coeffs, savgol_filter, sosfilt
+from pullback.scipy.signal.irregular import lombscargle, vectorstrength
 from pullback.scipy.signal.local_filters import medfilt, medfilt2d, order_filter, wiener
 from pullback.scipy.signal.peaks import (
     argrelextrema,
@@ -29,7 +33,7 @@ from pullback.scipy.signal.peaks import (
 from pullback.scipy.signal.periodograms import coherence, periodogram, spectrogram
 from pullback.scipy.signal.representations import sos2tf, sos2zpk, tf2sos, tf2zpk, zpk2sos, zpk2tf
 from pullback.scipy.signal.resampling import decimate, resample, resample_poly, upfirdn
-from pullback.scipy.signal.responses import freqs, freqs_zpk, freqz, freqz_sos, freqz_zpk, sosfreqz
+from pullback.scipy.signal.responses import freqs, freqs_zpk, freqz, freqz_sos, freqz_zpk, group_delay, sosfreqz
 from pullback.scipy.signal.short_time import ShortTimeFFT
 from pullback.scipy.signal.spectra import csd, detrend, istft, stft, welch
 from pullback.scipy.signal.transforms import correlation_lags, czt, hilbert, hilbert2, zoom_fft
@@ -38,13 +42,15 @@ from pullback.scipy.signal.windows import get_window
 from pullback.scipy.signal.zero_phase import filtfilt, lfiltic, sosfilt_zi, sosfiltfilt
 
 __all__ = [
-    "ShortTimeFFT", "argrelextrema", "argrelmax", "argrelmin", "bessel", "butter", "cheby1", "cheby2", "chirp",
-    "closest_STFT_dual_window", "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags",
-    "csd", "czt", "decimate", "detrend", "ellip", "fftconvolve", "filtfilt", "find_peaks", "firwin", "freqs",
-    "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window", "hilbert", "hilbert2", "iirfilter",
-    "iirnotch", "iirpeak", "istft", "lfilter", "lfilter_zi", "lfiltic", "medfilt", "medfilt2d", "order_filter",
-    "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter", "sawtooth",
-    "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft",
-    "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2tf",
+    "ShortTimeFFT", "argrelextrema", "argrelmax", "argrelmin", "bessel", "butter", "cheby1", "cheby2", "check_COLA",
+    "check_NOLA", "chirp", "closest_STFT_dual_window", "coherence", "convolve", "convolve2d", "correlate",
+    "correlate2d", "correlation_lags", "csd", "czt", "decimate", "detrend", "ellip", "fftconvolve", "filtfilt",
+    "find_peaks", "firwin", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window",
+    "group_delay", "hilbert", "hilbert2", "iirfilter", "iirnotch", "iirpeak", "istft", "kaiser_atten", "kaiser_beta",
+    "kaiserord", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "medfilt", "medfilt2d", "order_filter",
+    "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_coeffs", "savgol_filter",
+    "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square",
+    "stft", "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener",
+    "zoom_fft", "zpk2sos", "zpk2tf",
 ]  # fmt: skip
 face(globals(), modules="wavelets windows")

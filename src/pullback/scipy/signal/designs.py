@@ -28,7 +28,8 @@ from pullback.scipy.signal.representations import paired, polynomial
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval
 
 __all__ = [
-    "bessel", "butter", "cheby1", "cheby2", "ellip", "firwin", "iirfilter", "iirnotch", "iirpeak",
+    "bessel", "butter", "cheby1", "cheby2", "ellip", "firwin", "iirfilter", "iirnotch", "iirpeak", "kaiser_atten",
+    "kaiser_beta", "kaiserord",
 ]  # fmt: skip
 
 _KINDS = {
@@ -486,3 +487,94 @@ def _by_window(window: Any, edges: Any, zero: bool, scaled: bool) -> Any:
         return h
     middle = limits[0] if zero else limits[1] if ends and len(limits) == 2 else (limits[0] + limits[1]) / 2
     return h / pnp.sum(h * pnp.cos(constant(math.pi, dtype) * at * middle))
+
+
+# Kaiser's rules ------------------------------------------------------------------------------------------------------
+
+
+def _given(name: str, what: str, value: Any) -> Any:
+    x = real_number(name, what, value)
+    if x is None:
+        raise ArgumentError(f"{name}: {what} must be a real number, got None")
+    return promoted(name, x)[0]
+
+
+def kaiser_beta(a: ArrayLike) -> Array:
+    """Return the ``beta`` of Kaiser's window for a wanted attenuation.
+
+    Args:
+      a: the attenuation in the band that is stopped, in decibels, a number.
+
+    Returns:
+      A float: 0 up to 21 decibels, ``0.1102 (a - 8.7)`` above 50, and ``0.5842 (a - 21)**0.4 + 0.07886 (a - 21)``
+      between.
+
+    Raises:
+      ArgumentError: no real number (a TypeError and a ValueError).
+
+    Source: Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 7.5.3.
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.kaiser_beta(65.0).round(3))
+    6.204
+    """
+    x = _given("kaiser_beta", "a", a)
+    above = pnp.where(x > 21, x - 21, 1)
+    between = 0.5842 * above**0.4 + 0.07886 * above
+    return pnp.where(x > 50, 0.1102 * (x - 8.7), pnp.where(x > 21, between, 0))
+
+
+def kaiser_atten(numtaps: int, width: ArrayLike) -> Array:
+    """Return the attenuation that a filter with Kaiser's window has.
+
+    Args:
+      numtaps: the number of coefficients, an int.
+      width: the width of the transition between bands, as a part of half the sampling frequency.
+
+    Returns:
+      A float: ``2.285 (numtaps - 1) pi width + 7.95`` decibels.
+
+    Raises:
+      ArgumentError: numbers that make no sense (a TypeError and a ValueError).
+
+    Source: as for :func:`kaiser_beta`.
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.kaiser_atten(211, 0.0375).round(2))
+    64.48
+    """
+    count = positive_int("kaiser_atten", "numtaps", numtaps)
+    return 2.285 * (count - 1) * math.pi * _given("kaiser_atten", "width", width) + 7.95
+
+
+def kaiserord(ripple: ArrayLike, width: ArrayLike) -> tuple[int, Array]:
+    """Return the number of coefficients and the ``beta`` of Kaiser's window for a wanted filter.
+
+    Args:
+      ripple: the largest deviation from the wanted response in all bands, in decibels, at least 8; a known number.
+      width: the width of the transition between bands, as a part of half the sampling frequency, a known number.
+
+    Returns:
+      An int and a float.
+
+    Raises:
+      ArgumentError: traced numbers, or ones that make no sense (a TypeError and a ValueError).
+
+    Source: as for :func:`kaiser_beta`.
+
+    >>> from pullback.scipy import signal
+    >>> numtaps, beta = signal.kaiserord(65.0, 0.0375)
+    >>> print(numtaps, beta.round(3))
+    213 6.204
+    """
+    values = [known(_given("kaiserord", what, v)) for what, v in (("ripple", ripple), ("width", width))]
+    if any(v is None for v in values):
+        raise ArgumentError("kaiserord: ripple and width must be known, because the number of coefficients is static")
+    decibels, wide = abs(float(values[0])), float(values[1])
+    if decibels < 8 or not wide > 0:
+        raise ArgumentError(
+            f"kaiserord: ripple must be at least 8 decibels and width positive, got {decibels} and {wide}"
+        )
+    return math.ceil((decibels - 7.95) / 2.285 / (math.pi * wide) + 1), kaiser_beta(
+        abs(_given("kaiserord", "ripple", ripple))
+    )

@@ -15,8 +15,9 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import known
 from pullback.scipy.signal.arguments import known_or_traced, promoted
+from pullback.scipy.signal.windows import get_window
 
-__all__ = ["closest_STFT_dual_window"]
+__all__ = ["check_COLA", "check_NOLA", "closest_STFT_dual_window"]
 
 
 def window_of(name: str, what: str, window: Any, like: Any = None) -> Any:
@@ -109,3 +110,80 @@ def closest_STFT_dual_window(
     if size is not None and not 0 < size < np.inf:
         raise ArgumentError(f"{name}: no multiple of the window is closest to desired_dual; use scaled=False")
     return least + alpha * (wanted - share), alpha
+
+
+# Overlaps ------------------------------------------------------------------------------------------------------------
+
+
+def _sums(name: str, window: Any, nperseg: Any, noverlap: Any, power: int) -> Any:
+    """Return the sums of a power of a window's elements over slices, one for each position in a step."""
+    size, overlap = known_int(name, "nperseg", nperseg), known_int(name, "noverlap", noverlap)
+    if size < 1 or not 0 <= overlap < size:
+        raise ArgumentError(
+            f"{name}: nperseg must be positive, and noverlap from 0 to less than nperseg, got {size} and {overlap}"
+        )
+    x = get_window(window, size) if isinstance(window, (str, tuple)) else window_of(name, "window", window)
+    values = known(x)
+    if values is None:
+        raise ArgumentError(f"{name}: the window must be known, but it is traced")
+    if values.shape != (size,):
+        raise ShapeError(f"{name}: the window must have nperseg={size} elements, got shape {values.shape}")
+    step = size - overlap
+    padded = np.pad(values.astype(np.result_type(values, np.float64)) ** power, (0, -size % step))
+    return padded.reshape(-1, step).sum(0)
+
+
+def check_COLA(
+    window: str | tuple[Any, ...] | ArrayLike, nperseg: int, noverlap: int, tol: float = 1e-10
+) -> bool:  # fmt: skip
+    """Return whether the slices of a window add to a constant, so that segments can be added again.
+
+    Args:
+      window: the window, as for :func:`get_window`, or a vector.
+      nperseg: the number of elements of a segment.
+      noverlap: how many of them neighbouring segments share.
+      tol: the largest difference of a sum from the median one.
+
+    Returns:
+      A bool.
+
+    Raises:
+      ArgumentError: numbers that make no sense, or a traced window (a TypeError and a ValueError).
+      ShapeError: a window of another size (a TypeError and a ValueError).
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.check_COLA("hann", 120, 60), signal.check_COLA("hann", 120, 10))
+    True False
+    """
+    sums = _sums("check_COLA", window, nperseg, noverlap, 1)
+    # Windows of single precision have its rounding errors.
+    return bool(np.abs(sums - np.median(sums)).max() < max(tol, _rounding(sums)))
+
+
+def check_NOLA(
+    window: str | tuple[Any, ...] | ArrayLike, nperseg: int, noverlap: int, tol: float = 1e-10
+) -> bool:  # fmt: skip
+    """Return whether the squares of the slices of a window add to a positive number everywhere: :func:`istft` needs it.
+
+    Args:
+      window, nperseg, noverlap: as for :func:`check_COLA`.
+      tol: the number than which all sums must be larger.
+
+    Returns:
+      A bool.
+
+    Raises:
+      ArgumentError, ShapeError: as for :func:`check_COLA`.
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.check_NOLA("hann", 64, 32), signal.check_NOLA("hann", 64, 0))
+    True False
+    """
+    return bool(_sums("check_NOLA", window, nperseg, noverlap, 2).min() > tol)
+
+
+def _rounding(sums: Any) -> float:
+    """Return the rounding error of sums of a window in the default precision."""
+    return (
+        0.0 if dtypes.default_float() == np.float64 else 4 * float(np.finfo(np.float32).eps) * float(np.abs(sums).max())
+    )

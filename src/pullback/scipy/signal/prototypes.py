@@ -36,7 +36,7 @@ def check_decibels(name: str, family: str, rp: Any, rs: Any) -> None:
     if family == "ellip":
         ripple, attenuation = known(rp), known(rs)
         if ripple is not None and attenuation is not None and not ripple <= attenuation:
-            raise ArgumentError(f"{name}: rp must not be above rs, got {ripple} and {attenuation} decibels")
+            raise ArgumentError(f"{name}: rp must be at most rs, got {ripple} and {attenuation} decibels")
 
 
 def prototype(name: str, order: int, family: str, rp: Any, rs: Any, dtype: Any) -> tuple[Any, Any, Any]:
@@ -129,6 +129,9 @@ def _elliptic(order: int, rp: Any, rs: Any) -> tuple[Any, Any, Any]:
     square = _power_less_1(rp)
     m1 = square / _power_less_1(rs)
     m1 = _or_nan(m1, m1 <= 1)  # where it is one SciPy's poles have no real part, and so have these
+    if order == 1:  # the pole of Chebyshev's filter of the first kind, also where m1 is one
+        pole = -pnp.sqrt(1 / (square + 0 * m1))
+        return _none(pole), ops.complex(pole, pnp.zeros_like(pole))[None], -pole
     quarter, other = elliptic.ellipk(m1), elliptic.ellipkm1(m1)
     m = _modulus_of_degree(order, quarter, other)
     period = elliptic.ellipk(m)

@@ -11,13 +11,14 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import ConcretizationTypeError, ShapeError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.interrupts import imported
+from pullback.numpy.promotion import quote
 from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import on_host
 from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, vector
 
-__all__ = ["freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "sosfreqz"]
+__all__ = ["freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "group_delay", "sosfreqz"]
 
 _TURN = 2 * math.pi
 
@@ -44,7 +45,7 @@ def _angles(name: str, worN: Any, whole: Any, fs: Any, nyquist: Any, like: Any) 
 
 def _turns(w: Any, count: int) -> Any:
     """Return ``exp(-1j w k)`` for the angles ``w`` and for k below ``count``, (angles, count)."""
-    phases = -w[:, None] * constant(np.arange(count), w.dtype)
+    phases = -w[:, None] * constant(np.arange(count)[None], w.dtype)
     return pnp.exp(ops.complex(pnp.zeros_like(phases), phases))
 
 
@@ -275,3 +276,52 @@ def freqs_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, worN: int | ArrayLike | 
 
     w = _frequencies("freqs_zpk", worN, k, find)
     return w, _by_roots(ops.complex(pnp.zeros_like(w), w), z, p, k)
+
+
+def group_delay(
+    system: tuple[ArrayLike, ArrayLike], w: int | ArrayLike | None = 512, whole: bool = False, fs: ArrayLike = _TURN
+) -> tuple[Array, Array]:
+    """Return by how many elements a digital filter delays the envelope of a wave, at frequencies.
+
+    Args:
+      system: the pair ``(b, a)`` of the coefficients of the numerator and of the denominator.
+      w: the frequencies in the units of ``fs``, a vector; or their number, from 0 on.
+      whole: whether these go to ``fs`` instead of half of it.
+      fs: the sampling frequency, a number.
+
+    Returns:
+      The frequencies, and the delay at each: minus the derivative of the phase by the angular frequency; 0 where the
+      response is zero, so that there is none.
+
+    Raises:
+      ArgumentError: a ``system`` that is no pair (a TypeError and a ValueError).
+      ShapeError: coefficients or frequencies that do not fit (a TypeError and a ValueError).
+
+    Source: Smith, *Introduction to Digital Filters*, "Numerical computation of group delay".
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.group_delay((jnp.ones(5), jnp.ones(1)), 2)[1].round(3))
+    [2. 2.]
+    """
+    name = "group_delay"
+    if not isinstance(system, (tuple, list)) or len(system) != 2:
+        raise ArgumentError(f"{name}: system must be a pair of coefficients (b, a), got {quote(system)}")
+    b, a = (vector(name, x, f"the coefficients {what}") for x, what in zip(system, "ba", strict=True))
+    b, a = promoted(name, b, a)
+    shown, angles = _angles(name, w, whole, fs, False, b)
+    delays = [_delay(c, angles) for c in (b, a)]
+    zero = delays[0][1] | delays[1][1]
+    return shown, pnp.where(zero, 0, delays[0][0] - delays[1][0])
+
+
+def _delay(c: Any, angles: Any) -> tuple[Any, Any]:
+    """Return the group delay of a polynomial of ``exp(-1j w)``, and where the polynomial is zero."""
+    turns = _turns(angles, c.shape[0])
+    value = pnp.matmul(turns, _complex(c))
+    slope = pnp.matmul(turns, _complex(c * constant(np.arange(c.shape[0]), dtypes.to_real(c.dtype))))
+    square = ops.square(ops.real(value)) + ops.square(ops.imag(value))
+    size = pnp.sum(pnp.abs(c)) * 4 * float(pnp.finfo(square.dtype).eps)
+    zero = square <= size**2
+    product = ops.real(slope) * ops.real(value) + ops.imag(slope) * ops.imag(value)
+    return product / pnp.where(zero, 1, square), zero

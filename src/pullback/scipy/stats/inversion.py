@@ -14,6 +14,9 @@ from pullback.transforms.custom.custom_rules import custom_jvp
 def root_between(f: Callable[..., Any], low: Any, high: Any, *operands: Any) -> Any:
     """Return the roots of a function that increases in its first argument, element by element.
 
+    Unlike ``scipy.optimize.brentq`` it takes infinite values, and ends at which rounding errors leave equal signs: then
+    the root is the end.
+
     Args:
       f: from the argument and the operands, arrays of one shape, to an array of this shape; an element depends on those
         at the same position alone. Derivatives by further arrays, which it captures, are zero.

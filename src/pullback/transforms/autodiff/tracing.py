@@ -8,13 +8,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, overload
 
-from pullback.backends.devices.shardings import OutSharding, PartitionSpec
+from pullback.backends.devices.layouts import Format, Layout, without_layout
+from pullback.backends.devices.shardings import OutSharding, PartitionSpec, Sharding
 from pullback.core import array, dtypes, tree
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
 from pullback.core.arguments import flag, is_listed, quote, require_function
 from pullback.core.array import ArrayLike, CommittedArray
 from pullback.core.axes import new_axis
-from pullback.core.errors import ArgumentError, OperandError, ShardingError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, LayoutError, OperandError, ShardingError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Var
 from pullback.core.refs import AbstractRef, RefCell
 from pullback.core.trace import state
@@ -41,12 +42,14 @@ class ShapeDtypeStruct:
       shape: the size of each axis.
       dtype: the type of an element.
       weak_type: whether the dtype is weak, and gives way to the dtypes of other operands.
-      sharding: how the array is sharded over devices, for programs that are lowered for it.
+      sharding: how the array is sharded over devices, for programs that are lowered for it; or a ``Format``, whose
+        sharding becomes the attribute ``sharding``, and with its layout the attribute ``format``.
       manual_axis_type, is_ref: must have their default values.
 
     Raises:
       ArgumentError: no dtype, or a shape that is no sequence or has None (a TypeError and ValueError).
       ShardingError: the sharding is for arrays of more axes (a TypeError and ValueError).
+      LayoutError: a layout other than the row-major one (a TypeError and ValueError).
       UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
 
     >>> from pullback import ShapeDtypeStruct
@@ -54,7 +57,7 @@ class ShapeDtypeStruct:
     6
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("_layout", "dtype", "shape", "sharding", "weak_type")
     is_ref = False
     manual_axis_type = None
 
@@ -76,6 +79,11 @@ class ShapeDtypeStruct:
                 )
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: pass a dtype, got None, which NumPy interprets as float64")
+        self._layout: Layout | None = None
+        if isinstance(sharding, Format):
+            if sharding.layout is Layout.AUTO:
+                raise LayoutError("ShapeDtypeStruct: Layout.AUTO cannot be used instead of a layout: leave it out")
+            self._layout, sharding = sharding.layout, without_layout(sharding, "ShapeDtypeStruct")
         self.sharding = sharding
         if not isinstance(shape, Iterable):
             raise ArgumentError(f"ShapeDtypeStruct: shape must be a sequence of ints, got {quote(shape)}")
@@ -118,13 +126,21 @@ class ShapeDtypeStruct:
         >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
         ShapeDtypeStruct(shape=(3,), dtype=float32)
         """
-        unknown = sorted(changes.keys() - set(self.__slots__))
+        names = "dtype", "shape", "sharding", "weak_type"
+        unknown = sorted(changes.keys() - set(names))
         if unknown:
             raise ArgumentError(
-                f"ShapeDtypeStruct.update: no attribute {', '.join(unknown)}; there are {', '.join(self.__slots__)}"
+                f"ShapeDtypeStruct.update: no attribute {', '.join(unknown)}; there are {', '.join(names)}"
             )
-        fields = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
+        fields = {name: changes.get(name, getattr(self, name)) for name in names}
+        if "sharding" not in changes and self._layout is not None:
+            fields["sharding"] = self.format
         return ShapeDtypeStruct(**fields)
+
+    @property
+    def format(self) -> Format:
+        """The layout and the sharding; None for each of them that was not given, or is a specification only."""
+        return Format(self._layout, self.sharding if isinstance(self.sharding, Sharding) else None)
 
     @property
     def ndim(self) -> int:

@@ -55,8 +55,9 @@ def gated(back: ClosedJaxpr) -> ClosedJaxpr | None:
     """Return the backward pass of a checkpoint with gates before its recomputation.
 
     Its last input is the turn that the pass waits for, and its last result the turn for the next. None is returned if
-    no cotangent has a name, and if products, decompositions or loops are computed again: these take so long that a
-    branch costs little beside them, and in a branch they need less memory.
+    no cotangent has a name; if values that cannot pass a gate are read, such as random keys; and if products,
+    decompositions or loops are computed again: these take so long that a branch costs little beside them, and in a
+    branch they need less memory.
     """
     flat = inlining.flattened(back, inlining.inlined)
     if flat.jaxpr.effect:
@@ -111,7 +112,7 @@ class _Gates:
                 return False
         elif (operand := _entry(eqn, operands)) is not None:
             self.again.update(eqn.outvars)
-            if not _is_light(eqn):
+            if not _is_light(eqn) or not all(_is_plain(v.aval) for v in (*operands, *eqn.outvars)):
                 return False
             behind = self._behind_gate(operand, read, eqn)
             eqn = eqn.like([behind if a is operand else a for a in eqn.invars], eqn.outvars)
@@ -147,32 +148,34 @@ def _is_light(eqn: Eqn) -> bool:
 
 
 def _is_readable(aval: Any) -> bool:
-    """Whether elements can be read as bits: floats and complex numbers, in an array of known size."""
+    """Whether elements can be read as bits: those of floats and of complex numbers."""
     return (
-        _is_plain(aval)
-        and dtypes.is_inexact(aval.dtype)
-        and dtypes.to_real(aval.dtype).itemsize > 1
-        and all(isinstance(n, int) and n > 0 for n in aval.shape)
+        _is_plain(aval) and dtypes.is_inexact(aval.dtype) and dtypes.to_real(aval.dtype).itemsize > 1 and aval.size > 0
     )
 
 
 def _is_plain(aval: Any) -> bool:
-    return isinstance(aval, ShapedArray) and aval.explicit is None and isinstance(aval.dtype, np.dtype)
+    """Whether a value is an array of numbers, of known size, whose sharding is not a part of its type."""
+    return (
+        isinstance(aval, ShapedArray)
+        and aval.explicit is None
+        and isinstance(aval.dtype, np.dtype)
+        and all(isinstance(n, int) for n in aval.shape)
+    )
 
 
 def _entry(eqn: Eqn, operands: Sequence[Var]) -> Var | None:
     """Return the operand of an operation that passes a gate: the smallest array. None if none does."""
     if eqn.primitive is name_p or "new_sizes" in eqn.params or eqn.primitive is shapes.squeeze_p:
         return None  # nothing is computed
-    if not operands or not all(_is_plain(v.aval) for v in (*operands, *eqn.outvars)):
-        return None
-    if _bytes(eqn.outvars) * _SMALL <= _bytes(operands):
+    if not operands or _bytes(eqn.outvars) * _SMALL <= _bytes(operands):
         return None
     return min(operands, key=lambda a: (not a.aval.shape, _bytes([a])))
 
 
 def _bytes(values: Sequence[Var]) -> int:
-    return sum([v.aval.size * v.aval.dtype.itemsize for v in values])
+    """Return the bytes of some values, without those that cannot pass a gate."""
+    return sum([v.aval.size * v.aval.dtype.itemsize for v in values if _is_plain(v.aval)])
 
 
 # Functions that are staged -------------------------------------------------------------------------------------------

@@ -3,17 +3,22 @@
 from typing import Any
 
 from pullback.core.trace import Primitive
+from pullback.interpreters.xla import apply_primitive as _compiled
 from pullback.transforms.programs.callbacks import effects_barrier
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
-    """Evaluate an operation on concrete arrays; BrainEvent makes it the evaluation of its own operations.
+    """Evaluate an operation on concrete arrays by compiling it; BrainEvent evaluates its own operations so.
 
     >>> from pullback import lax
     >>> from pullback.compat.extras._src.dispatch import apply_primitive
     >>> print(apply_primitive(lax.neg_p, 2.0))
     -2.0
     """
+    if prim.lowering_rule is not None:
+        return _compiled(prim, *args, **params)
+    if prim.decomposition_rule is not None:
+        return prim.decomposition_rule(*args, **params)
     return prim.bind(*args, **params)
 
 
