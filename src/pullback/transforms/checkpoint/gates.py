@@ -140,7 +140,7 @@ class _Gates:
 
 
 def _is_name(eqn: Eqn) -> bool:
-    return eqn.primitive is name_p and eqn.params["name"] == COTANGENT
+    return eqn.params.get("name") == COTANGENT
 
 
 def _is_light(eqn: Eqn) -> bool:
@@ -166,8 +166,8 @@ def _is_plain(aval: Any) -> bool:
 
 def _entry(eqn: Eqn, operands: Sequence[Var]) -> Var | None:
     """Return the operand of an operation that passes a gate: the smallest array. None if none does."""
-    if eqn.primitive is name_p or "new_sizes" in eqn.params or eqn.primitive is shapes.squeeze_p:
-        return None  # nothing is computed
+    if traits.keeps_elements.of(eqn.primitive):
+        return None
     if not operands or _bytes(eqn.outvars) * _SMALL <= _bytes(operands):
         return None
     return min(operands, key=lambda a: (not a.aval.shape, _bytes([a])))
