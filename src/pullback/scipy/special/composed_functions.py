@@ -472,7 +472,8 @@ _stdtr_p = by_forward_mode(
 
 
 def _by_df(t: Any, df: Any, p: Any, ans: Any) -> Any:
-    return ops.neg(ops.div(ops.mul(t, _stdtr_p.bind(df, ans, orders=(1, 0))), _density_of_t(df, ans)))
+    change = ops.mul(t, _stdtr_p.bind(df, ans, orders=(1, 0)))
+    return ops.neg(ops.div(change, _density_of_t(df, ans)))
 
 
 def _host_stdtrit(df: Any, p: Any) -> Any:
