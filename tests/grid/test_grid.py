@@ -243,8 +243,8 @@ OF_PEAKS = """
 OF_FILTERS = """
     bessel butter cheby1 cheby2 check_COLA check_NOLA decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos
     freqz_zpk get_window group_delay iirfilter iirnotch iirpeak kaiser_atten kaiser_beta kaiserord lfiltic medfilt
-    medfilt2d order_filter resample resample_poly sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos tf2zpk upfirdn
-    wiener zpk2sos zpk2tf
+    medfilt2d order_filter resample resample_poly savgol_coeffs sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos
+    tf2zpk upfirdn wiener zpk2sos zpk2tf
 """
 OF_WAVES = """
     ShortTimeFFT chirp closest_STFT_dual_window coherence correlation_lags czt gausspulse hilbert hilbert2 lombscargle

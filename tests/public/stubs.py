@@ -95,6 +95,8 @@ FACES = (
     "pullback.scipy.stats.triang",
     "pullback.scipy.stats.truncexpon",
     "pullback.scipy.stats.truncnorm",
+    "pullback.scipy.stats.truncpareto",
+    "pullback.scipy.stats.truncweibull_min",
     "pullback.scipy.stats.uniform",
     "pullback.scipy.stats.vonmises",
     "pullback.scipy.stats.weibull_max",

@@ -74,7 +74,7 @@ def von_mises_fisher(
     rest = normal(for_rest, (*size, n - 1), found)
     rest = rest / pnp.linalg.norm(rest, axis=-1, keepdims=True)
     x = pnp.concatenate([1 - deviation, pnp.sqrt(deviation * (2 - deviation)) * rest], axis=-1)
-    return pnp.where(pnp.broadcast_to(valid, size)[..., None], _reflected(x, mean), math.nan)
+    return pnp.where(pnp.broadcast_to(valid, size)[..., None], _reflected(x, pnp.broadcast_to(mean, x.shape)), math.nan)
 
 
 def _reflected(x: Any, mean: Any) -> Any:
@@ -85,7 +85,7 @@ def _reflected(x: Any, mean: Any) -> Any:
     sign = pnp.where(mean[..., :1] < 0, -1, 1)
     first = np.zeros(mean.shape[-1], mean.dtype)
     first[0] = 1
-    normal_vector = mean + sign * first
+    normal_vector = mean + sign * pnp.broadcast_to(first, mean.shape)
     share = pnp.sum(x * normal_vector, -1, keepdims=True) / (1 + sign * mean[..., :1])
     return sign * (share * normal_vector - x)
 

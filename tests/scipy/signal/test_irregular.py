@@ -90,6 +90,14 @@ def test_rules_of_kaiser_are_those_of_scipy() -> None:
     check_laws(lambda width: signal.kaiser_atten(35, width), [np.array(0.1)])
 
 
+def test_coefficients_of_savitzky_and_golay_are_those_of_scipy() -> None:
+    for size, order, position, use in itertools.product((5, 6), (0, 1, 2), (None, 0, 2.5), ("conv", "dot")):
+        expected = scipy.signal.savgol_coeffs(size, 2, order, 0.3, position, use)
+        close(signal.savgol_coeffs(size, 2, order, 0.3, position, use), expected)
+        close(jit(lambda d: signal.savgol_coeffs(size, 2, order, d, position, use))(0.3), expected)  # noqa: B023
+    check_laws(lambda d: signal.savgol_coeffs(5, 3, 2, d), [np.array(0.3)])
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     for call, text in (
         (lambda: signal.lombscargle(X, Y[1:], W), "lombscargle: x, y and weights must have one shape"),
@@ -106,6 +114,9 @@ def test_what_makes_no_sense_is_refused() -> None:
         (lambda: jit(lambda w: signal.check_NOLA(w, 4, 2))(np.ones(4)), "check_NOLA: the window must be known"),
         (lambda: signal.kaiser_beta(None), "kaiser_beta: a must be a real number"),
         (lambda: signal.kaiser_atten(0, 0.1), "kaiser_atten: numtaps must be positive"),
+        (lambda: signal.savgol_coeffs(5, 5), "savgol_coeffs: window_length must be positive, polyorder at least 0"),
+        (lambda: signal.savgol_coeffs(5, 2, use="no"), "savgol_coeffs: "),
+        (lambda: signal.savgol_coeffs(5, 2, delta=None), "savgol_coeffs: delta must be a real number"),
         (lambda: signal.kaiserord(5.0, 0.1), "kaiserord: ripple must be at least 8 decibels"),
         (lambda: jit(lambda r: signal.kaiserord(r, 0.1)[1])(50.0), "kaiserord: ripple and width must be known"),
     ):  # fmt: skip

@@ -30,7 +30,9 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "hypsecant": (), "invgamma": ([0.4, 50],), "invweibull": ([0.5, 3],), "johnsonsb": ([-1, 2], [0.5, 3]),
     "johnsonsu": ([-1, 2], [0.5, 3]), "levy": (), "lognorm": ([0.3, 3],), "loguniform": ([0.1, 2], [3, 9]),
     "lomax": ([0.5, 3],), "maxwell": (), "moyal": (), "nakagami": ([0.3, 8],), "powerlaw": ([0.3, 5],), "rayleigh": (),
-    "triang": ([0, 0.3, 1],), "truncexpon": ([0.1, 30],), "weibull_max": ([0.5, 3],), "weibull_min": ([0.5, 3],),
+    "triang": ([0, 0.3, 1],), "truncexpon": ([0.1, 30],),
+    "truncpareto": ([0.5, 3, -1.5], [2, 30, 4]), "truncweibull_min": ([0.5, 3], [0.1, 0.5], [2, 3]),
+    "weibull_max": ([0.5, 3],), "weibull_min": ([0.5, 3],),
 }  # fmt: skip
 """Of the von Mises distribution SciPy's own numbers are less precise."""
 
@@ -56,6 +58,7 @@ LOST = {
     ("truncnorm", "cdf"), ("truncnorm", "logcdf"),
     ("arcsine", "logsf"), ("betaprime", "isf"), ("burr", "logsf"), ("burr12", "logcdf"), ("exponweib", "sf"),
     ("f", "isf"), ("fisk", "logsf"), ("genlogistic", "isf"), ("loguniform", "logcdf"), ("loguniform", "logsf"),
+    *((name, kind) for name in ("truncpareto", "truncweibull_min") for kind in ("cdf", "logcdf", "sf", "logsf")),
     ("moyal", "isf"), ("triang", "logsf"), ("truncexpon", "logsf"), ("weibull_max", "isf"),
 }  # fmt: skip
 

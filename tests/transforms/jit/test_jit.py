@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import io
 import logging
 import pickle
 import subprocess
@@ -694,7 +695,18 @@ def test_what_the_steps_say_of_the_arguments() -> None:
     hlo = lowered.compiler_ir("hlo")
     assert hlo.as_hlo_text() == hlo == lowered.as_text("hlo")
     assert hlo.startswith("HloModule")
-    assert "stablehlo" in lowered.compiler_ir()
+    module = lowered.compiler_ir()
+    assert "stablehlo" in module
+    assert module == lowered.as_text() == pickle.loads(pickle.dumps(module))
+    (main,) = module.body.operations
+    names = [op.OPERATION_NAME for op in main.body.blocks[0].operations]
+    assert names[-1] == "func.return"
+    assert "stablehlo.add" in names
+    written = io.StringIO()
+    module.operation.print(file=written, enable_debug_info=True)
+    assert "test_jit.py" in written.getvalue()
+    assert not hasattr(module, "no_such_attribute")
+    assert not hasattr(module, "_private")
 
 
 def test_what_is_no_function_to_compile() -> None:

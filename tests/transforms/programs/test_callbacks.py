@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import re
 import subprocess
@@ -761,6 +762,21 @@ def test_breakpoint_stops_the_program_that_is_made_of_a_function(tmp_path: Any) 
 def test_breakpoints_of_other_debuggers_are_refused() -> None:
     with pytest.raises(errors.UnsupportedArgumentError, match="backend must be 'cli', Python's debugger; got 'web'"):
         jit(lambda x: debug.breakpoint(backend="web"))(1.0)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, jit])
+def test_a_debugger_on_other_streams(way: Any) -> None:
+    given, written = io.StringIO("p 2 * y\nc\n"), io.StringIO()
+
+    def f(x: Any) -> Any:
+        y = 4 * x
+        debug.breakpoint(stdin=given, stdout=written)
+        return y
+
+    assert way(f)(3.0) == 12
+    pullback.effects_barrier()
+    assert "(Pdb) " in written.getvalue()
+    assert "24." in written.getvalue()
 
 
 # Elsewhere -----------------------------------------------------------------------------------------------------------

@@ -1210,7 +1210,7 @@ def compile_text(
     if callbacks:
         check_platform(device.target)
         calls = host_calls(callbacks, on_several=not isinstance(device, Device))
-        program, more = _parsed(text), {"host_callbacks": calls}
+        program, more = parsed(text), {"host_callbacks": calls}
     on = device.bound or bound_to(device)
     options = compile_options(overrides, device)
 
@@ -1251,7 +1251,7 @@ def mlir_context() -> Any:
     return context
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
     """Parse StableHLO text to an MLIR module: the runtime requires one for programs that call Python functions.
 
     Raises:
@@ -1272,7 +1272,7 @@ def to_portable(text: str) -> bytes:
     """
     dialect = mlir("dialects.stablehlo")
     target = dialect.get_version_from_compatibility_requirement(dialect.StablehloCompatibilityRequirement.WEEK_12)
-    module = _parsed(text)
+    module = parsed(text)
     try:
         serialize = library().jax.mlir.serialize_portable_artifact
         mixed = _known(serialize, {"use_mixed_serialization": True}) if "sdy." in text else {}  # keeps shardings

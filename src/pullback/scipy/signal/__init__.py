@@ -19,7 +19,7 @@ from pullback.scipy.signal.designs import (
     kaiserord,
 )
 from pullback.scipy.signal.dual_windows import check_COLA, check_NOLA, closest_STFT_dual_window
-from pullback.scipy.signal.filters import lfilter, lfilter_zi, savgol_filter, sosfilt
+from pullback.scipy.signal.filters import lfilter, lfilter_zi, savgol_coeffs, savgol_filter, sosfilt
 from pullback.scipy.signal.irregular import lombscargle, vectorstrength
 from pullback.scipy.signal.local_filters import medfilt, medfilt2d, order_filter, wiener
 from pullback.scipy.signal.peaks import (
@@ -48,9 +48,9 @@ __all__ = [
     "find_peaks", "firwin", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gausspulse", "get_window",
     "group_delay", "hilbert", "hilbert2", "iirfilter", "iirnotch", "iirpeak", "istft", "kaiser_atten", "kaiser_beta",
     "kaiserord", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "medfilt", "medfilt2d", "order_filter",
-    "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_filter", "sawtooth",
-    "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square", "stft",
-    "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener", "zoom_fft",
-    "zpk2sos", "zpk2tf",
+    "peak_prominences", "peak_widths", "periodogram", "resample", "resample_poly", "savgol_coeffs", "savgol_filter",
+    "sawtooth", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "square",
+    "stft", "sweep_poly", "tf2sos", "tf2zpk", "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener",
+    "zoom_fft", "zpk2sos", "zpk2tf",
 ]  # fmt: skip
 face(globals(), modules="wavelets windows")

@@ -20,9 +20,9 @@ from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
 from pullback.primitives.signals.recursive_filter import moving_sum, recursive_filter
 from pullback.scipy.arguments import on_host
-from pullback.scipy.signal.arguments import constant, promoted_arrays
+from pullback.scipy.signal.arguments import constant, default_floats, of_scipy, promoted_arrays, real_number
 
-__all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
+__all__ = ["lfilter", "lfilter_zi", "savgol_coeffs", "savgol_filter", "sosfilt"]
 
 # Recursive filters ---------------------------------------------------------------------------------------------------
 
@@ -373,3 +373,48 @@ def _products(x: Any, taps: np.ndarray[Any, Any]) -> Any:
         precision=None,
     )
     return shapes.reshape(out, (*x.shape[:-1], out.shape[-1]))
+
+
+def savgol_coeffs(
+    window_length: int, polyorder: int, deriv: int = 0, delta: ArrayLike = 1.0, pos: float | None = None,
+    use: str = "conv",
+) -> Array:  # fmt: skip
+    """Return the coefficients of the filter of Savitzky and Golay: the value of the polynomial that fits a window best.
+
+    Args:
+      window_length: the number of coefficients, a positive int.
+      polyorder: the degree of the polynomial, an int less than ``window_length``.
+      deriv: the order of the derivative, an int that is not negative.
+      delta: the distance of the samples, a number, by which there is a derivative.
+      pos: the position in the window at which to evaluate, a number; the middle by default.
+      use: ``"conv"`` for coefficients to convolve with, ``"dot"`` for the reverse, whose product with a window is the
+        value.
+
+    Returns:
+      A vector of ``window_length`` floats.
+
+    Raises:
+      ArgumentError: numbers or a word that make no sense (a TypeError and a ValueError).
+
+    Source: Savitzky and Golay 1964, "Smoothing and differentiation of data by simplified least squares procedures".
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.savgol_coeffs(5, 2).round(4))
+    [-0.0857  0.3429  0.4857  0.3429 -0.0857]
+    """
+    name = "savgol_coeffs"
+    size, degree, order = (
+        known_int(name, what, v)
+        for what, v in (("window_length", window_length), ("polyorder", polyorder), ("deriv", deriv))
+    )
+    if size < 1 or not 0 <= degree < size or order < 0:
+        raise ArgumentError(
+            f"{name}: window_length must be positive, polyorder at least 0 and less than window_length, and deriv not "
+            f"negative, got {size}, {degree} and {order}"
+        )
+    step = real_number(name, "delta", delta)
+    if step is None:
+        raise ArgumentError(f"{name}: delta must be a real number, got None")
+    known_step = 1.0 if isinstance(step, Array) else step
+    values = of_scipy(name, lambda: imported("scipy.signal").savgol_coeffs(size, degree, order, known_step, pos, use))
+    return constant(values, step.dtype) / step**order if isinstance(step, Array) else default_floats(values)

@@ -84,7 +84,7 @@ def lombscargle(
 
 def _fit(times: Any, values: Any, frequencies: Any, shares: Any, floating: bool) -> tuple[Any, Any]:
     """Return the factors of the cosines and of the sines of a fit, each with its mean product with the values."""
-    angles = frequencies[:, None] * times
+    angles = frequencies[:, None] * times[None]
     waves = [pnp.cos(angles), pnp.sin(angles)]
     if floating:
         waves = [wave - pnp.matmul(wave, shares)[:, None] for wave in waves]
@@ -133,7 +133,7 @@ def vectorstrength(events: ArrayLike, period: ArrayLike) -> tuple[Array, Array]:
     values = known(periods)
     if values is not None and (values <= 0).any():
         raise ArgumentError(f"{name}: periods must be positive, got {quote(period)}")
-    turns = pnp.reshape(times, (-1,)) / periods[..., None]
+    turns = pnp.reshape(times, (*(1,) * len(periods.shape), -1)) / periods[..., None]
     angles = turns * constant(2 * math.pi, times.dtype)
     east, north = pnp.mean(pnp.cos(angles), -1), pnp.mean(pnp.sin(angles), -1)
     return pnp.hypot(east, north), pnp.arctan2(north, east)

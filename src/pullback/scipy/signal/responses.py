@@ -45,7 +45,7 @@ def _angles(name: str, worN: Any, whole: Any, fs: Any, nyquist: Any, like: Any) 
 
 def _turns(w: Any, count: int) -> Any:
     """Return ``exp(-1j w k)`` for the angles ``w`` and for k below ``count``, (angles, count)."""
-    phases = -w[:, None] * constant(np.arange(count), w.dtype)
+    phases = -w[:, None] * constant(np.arange(count)[None], w.dtype)
     return pnp.exp(ops.complex(pnp.zeros_like(phases), phases))
 
 

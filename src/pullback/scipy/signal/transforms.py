@@ -19,6 +19,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import on_host
 from pullback.scipy.signal.arguments import constant, positive_int, promoted, signal
+from pullback.scipy.signal.spectra import along_last
 
 __all__ = ["correlation_lags", "czt", "hilbert", "hilbert2", "zoom_fft"]
 
@@ -98,7 +99,8 @@ def hilbert2(x: ArrayLike, N: int | Sequence[int] | None = None, axes: Sequence[
         factors = np.where(np.arange(n) < (n + 1) // 2, 2.0, 0.0)
         factors[0] = 1
         spectrum = pnp.moveaxis(pnp.fft.fft(x, n, axis), axis, -1)
-        x = pnp.moveaxis(pnp.fft.ifft(spectrum * constant(factors, dtypes.to_real(x.dtype))), -1, axis)
+        kept = along_last(ops.mul, spectrum, constant(factors, spectrum.dtype))
+        x = pnp.moveaxis(pnp.fft.ifft(kept), -1, axis)
     return x
 
 

@@ -492,7 +492,8 @@ def _chebyshev_window(size: int, at: Any) -> Any:
         half = pnp.fft.rfft(values).real
         window = pnp.concatenate([pnp.flip(half[1:]), half])
     else:
-        turned = values * constant(np.exp(1j * np.pi * np.arange(size) / size), dtypes.to_complex(at.dtype))
+        angles = np.pi * np.arange(size) / size
+        turned = ops.complex(values * constant(np.cos(angles), at.dtype), values * constant(np.sin(angles), at.dtype))
         half = pnp.fft.fft(turned).real[1 : size // 2 + 1]
         window = pnp.concatenate([pnp.flip(half), half])
     return window / pnp.max(window)
@@ -529,7 +530,7 @@ def taylor(M: int, nbar: int = 4, sll: ArrayLike = 30, norm: bool = True, sym: b
         root = ops.square(pnp.arccosh(10 ** (sll / 20)) / math.pi)
         stretch = lobes**2 / (root + (lobes - 0.5) ** 2)
         zeros = stretch * (root + constant((waves - 0.5) ** 2, sll.dtype))
-        above = pnp.prod(1 - constant(squares, sll.dtype)[:, None] / zeros, axis=1)
+        above = pnp.prod(1 - constant(squares[:, None], sll.dtype) / zeros[None], axis=1)
         others = np.where(np.eye(lobes - 1), 1, 1 - squares[:, None] / squares)
         factors = above * constant((-1.0) ** (waves + 1) / np.prod(others, axis=1), sll.dtype)
         at = np.append(_from_middle(size), 0) / size

@@ -25,6 +25,6 @@ _face(
     "genlogistic gennorm genpareto geom gompertz gumbel_copula gumbel_l gumbel_r halfcauchy halflogistic "
     "halfnorm hypsecant invgamma invweibull invwishart johnsonsb johnsonsu laplace levy logistic lognorm "
     "loguniform lomax matrix_normal maxwell moyal multinomial multivariate_normal multivariate_t nakagami "
-    "nbinom norm pareto poisson powerlaw qmc rayleigh t t_copula triang truncexpon truncnorm uniform "
-    "vonmises vonmises_fisher weibull_max weibull_min wishart wrapcauchy",
+    "nbinom norm pareto poisson powerlaw qmc rayleigh t t_copula triang truncexpon truncnorm truncpareto "
+    "truncweibull_min uniform vonmises vonmises_fisher weibull_max weibull_min wishart wrapcauchy",
 )

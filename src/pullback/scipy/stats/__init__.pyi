@@ -64,6 +64,8 @@ from pullback.scipy.stats import t_copula as t_copula
 from pullback.scipy.stats import triang as triang
 from pullback.scipy.stats import truncexpon as truncexpon
 from pullback.scipy.stats import truncnorm as truncnorm
+from pullback.scipy.stats import truncpareto as truncpareto
+from pullback.scipy.stats import truncweibull_min as truncweibull_min
 from pullback.scipy.stats import uniform as uniform
 from pullback.scipy.stats import vonmises as vonmises
 from pullback.scipy.stats import vonmises_fisher as vonmises_fisher
@@ -91,6 +93,7 @@ __all__ = [
     "johnsonsb", "johnsonsu", "laplace", "levy", "logistic", "lognorm", "loguniform", "lomax",
     "make_distribution", "matrix_normal", "maxwell", "mode", "moyal", "multinomial", "multivariate_normal",
     "multivariate_t", "nakagami", "nbinom", "norm", "pareto", "poisson", "powerlaw", "qmc", "rankdata",
-    "rayleigh", "sem", "t", "t_copula", "triang", "truncate", "truncexpon", "truncnorm", "uniform", "vonmises",
-    "vonmises_fisher", "weibull_max", "weibull_min", "wishart", "wrapcauchy",
+    "rayleigh", "sem", "t", "t_copula", "triang", "truncate", "truncexpon", "truncnorm", "truncpareto",
+    "truncweibull_min", "uniform", "vonmises", "vonmises_fisher", "weibull_max", "weibull_min", "wishart",
+    "wrapcauchy",
 ]

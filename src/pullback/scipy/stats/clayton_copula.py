@@ -27,7 +27,8 @@ def _log_generator(a: Any, theta: Any) -> Any:
 
 def _logpdf(u: Any, theta: Any) -> Any:
     a, n = -pnp.log(u), u.shape[-1]
-    factors = pnp.sum(pnp.log1p(theta * np.arange(1, n, dtype=u.dtype)), -1)
+    counts = np.arange(1, n, dtype=u.dtype).reshape((*(1,) * (theta.ndim - 1), -1))
+    factors = pnp.sum(pnp.log1p(theta * counts), -1)
     return factors + (theta[..., 0] + 1) * pnp.sum(a, -1) - (n * theta[..., 0] + 1) * _log_generator(a, theta)
 
 

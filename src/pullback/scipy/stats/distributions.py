@@ -56,6 +56,15 @@ def log1mexp_of_exp(x: ArrayLike) -> Array:
     return where(low, ops.add(x, log(ratio)), log1mexp(ops.neg(exp(where(low, 0, x)))))
 
 
+def by_the_smaller(value: Any, rest: Any) -> Any:
+    """Return the log probability ``value``, or where it is near 0, log(1 - exp(rest)), which is more accurate there.
+
+    ``rest`` is the log probability of the complement.
+    """
+    near = ops.gt(value, -0.1)
+    return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
+
+
 def positive(*xs: ArrayLike) -> Array:
     """Whether all operands are positive and finite."""
     found: Any = None

@@ -13,7 +13,7 @@ from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.special.inverse_incomplete import ndtri_exp_p
 from pullback.primitives.special.log_incomplete import log_ndtr_p
 from pullback.scipy.special import ndtr
-from pullback.scipy.stats.distributions import Continuous, both, exp, log, log1mexp, log1p, where
+from pullback.scipy.stats.distributions import Continuous, both, by_the_smaller, exp, log, log1mexp, log1p, where
 from pullback.scipy.stats.docstrings import WITHOUT_CANCELLATION
 
 _log_ndtr, _logaddexp = log_ndtr_p.bind, ops.logaddexp_p.bind
@@ -46,15 +46,6 @@ def _log_density(y: Any, a: Any, b: Any) -> Any:
     return ops.sub(y * y * -0.5 - 0.5 * math.log(2 * math.pi), _log_mass(a, b))
 
 
-def _by_the_smaller(value: Any, rest: Any) -> Any:
-    """Return the log probability ``value``, or where it is near 0, log(1 - exp(rest)), which is more accurate there.
-
-    ``rest`` is the log probability of the complement.
-    """
-    near = ops.gt(value, -0.1)
-    return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
-
-
 def _log_shares(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """Return the log of the distribution function at ``y``, and the log of the survival function at ``y``.
 
@@ -69,11 +60,11 @@ def _log_shares(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _log_cdf(y: Any, a: Any, b: Any) -> Any:
-    return _by_the_smaller(*_log_shares(y, a, b))
+    return by_the_smaller(*_log_shares(y, a, b))
 
 
 def _log_sf(y: Any, a: Any, b: Any) -> Any:
-    return _by_the_smaller(*_log_shares(y, a, b)[::-1])
+    return by_the_smaller(*_log_shares(y, a, b)[::-1])
 
 
 def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:

@@ -82,9 +82,7 @@ class ShapeDtypeStruct:
         self._layout: Layout | None = None
         if isinstance(sharding, Format):
             if sharding.layout is Layout.AUTO:
-                raise LayoutError(
-                    "ShapeDtypeStruct: Layout.AUTO cannot be used in place of a device-local layout: leave it out"
-                )
+                raise LayoutError("ShapeDtypeStruct: Layout.AUTO cannot be used instead of a layout: leave it out")
             self._layout, sharding = sharding.layout, without_layout(sharding, "ShapeDtypeStruct")
         self.sharding = sharding
         if not isinstance(shape, Iterable):

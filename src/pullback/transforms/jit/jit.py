@@ -334,8 +334,10 @@ class JitFunction(_Function, Generic[P, R]):
         if not any(requested):
             return traced.out_info
         leaves, treedef = tree.flatten(traced.out_info)
-        placed = [x if p is None else x.update(sharding=as_sharding(p)) for x, p in zip(leaves, requested, strict=True)]
-        return tree.unflatten(treedef, placed)
+        described = [
+            x if p is None else x.update(sharding=as_sharding(p)) for x, p in zip(leaves, requested, strict=True)
+        ]
+        return tree.unflatten(treedef, described)
 
     def clear_cache(self) -> None:
         """Remove all traced and compiled programs of this function from the cache."""

@@ -101,6 +101,33 @@ class HloText(str):
         return str(self)
 
 
+class ModuleText(str):
+    """The text of a program, which also has the attributes of the module of MLIR that it says, such as ``body``.
+
+    The module has source locations. It is parsed when it is first asked for.
+    """
+
+    _located: str
+
+    def __new__(cls, text: str, located: str) -> ModuleText:
+        made = super().__new__(cls, text)
+        made._located = located
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from pullback.backends.compiler.client import parsed
+
+        found = self.__dict__.get("module")
+        if found is None:
+            found = self.__dict__["module"] = parsed(self._located)
+        return getattr(found, name)
+
+    def __reduce__(self) -> Any:
+        return ModuleText, (str(self), self._located)
+
+
 class Traced:
     """A function that was traced for arguments of some types.
 
@@ -349,9 +376,19 @@ class Lowered:
         return self.traced.donate_argnums
 
     def compiler_ir(self, dialect: str | None = None) -> str:
-        """Return the program as text; the text for ``"hlo"`` has the method ``as_hlo_text``."""
+        """Return the program as text, which has the attributes of JAX's representation, too.
+
+        The text for ``"hlo"`` has the method ``as_hlo_text``. The StableHLO text has the attributes of a module of the
+        Python bindings of MLIR: ``body``, ``operation`` and the others.
+
+        >>> import pullback.numpy as jnp
+        >>> from pullback import jit
+        >>> module = jit(jnp.sin).lower(1.0).compiler_ir()
+        >>> print(module.body.operations[0].name)
+        "main"
+        """
         text = self.as_text(dialect)
-        return HloText(text) if dialect == "hlo" else text
+        return HloText(text) if dialect == "hlo" else ModuleText(text, self.as_text(debug_info=True))
 
     def cost_analysis(self) -> dict[str, float]:
         """Return the compiler's estimate of operations and memory traffic, for the program before optimisation."""

@@ -36,7 +36,9 @@ def debug_breakpoint(
     Args:
       backend: the debugger: ``"cli"``, Python's own, or None for it.
       ordered: whether a program stops at several breakpoints in program order.
-      filter_frames, num_frames, token, kwargs: accepted for compatibility with JAX; without effect.
+      kwargs: ``stdin`` and ``stdout``, streams of text that the debugger reads and writes instead of the process's;
+        others have no effect.
+      filter_frames, num_frames, token: accepted for compatibility with JAX; without effect.
 
     Raises:
       UnsupportedArgumentError: another debugger (a NotImplementedError).
@@ -50,29 +52,33 @@ def debug_breakpoint(
     """
     if not is_listed(backend, (None, "cli")):
         raise UnsupportedArgumentError(f"debug.breakpoint: backend must be 'cli', Python's debugger; got {backend!r}")
+    streams = {name: kwargs[name] for name in ("stdin", "stdout") if kwargs.get(name) is not None}
     frame = sys._getframe(1)
     while frame.f_back is not None and source.is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     trace = state.trace
     while not trace.is_bottom:
         if isinstance(trace, StageTrace):
-            _stop_later(frame, ordered)
+            _stop_later(frame, ordered, streams)
             return
         trace = trace.parent
-    _stop(frame)
+    _stop(frame, streams)
 
 
-def _stop(frame: FrameType) -> None:
-    """Start the debugger in the frame ``frame``."""
+def _stop(frame: FrameType, streams: dict[str, Any]) -> None:
+    """Start the debugger in the frame ``frame``; ``streams`` are its ``stdin`` and ``stdout``, where they are given."""
     from pdb import Pdb
 
-    Pdb(nosigint=True).set_trace(frame)
+    Pdb(nosigint=True, **streams).set_trace(frame)
 
 
-def _stop_later(frame: FrameType, ordered: bool) -> None:
+def _stop_later(frame: FrameType, ordered: bool, streams: dict[str, Any]) -> None:
     """Record a callback that stops in the debugger, and shows the values of the variables of ``frame``.
 
-    ``ordered`` says whether the callback keeps its position among other ordered callbacks.
+    Args:
+      frame: the frame.
+      ordered: whether the callback keeps its position among other ordered callbacks.
+      streams: the ``stdin`` and ``stdout`` of the debugger, where they are given.
     """
     variables = dict(frame.f_locals)
     traced = {name: x for name, x in variables.items() if _has_values_later(x)}
@@ -81,7 +87,7 @@ def _stop_later(frame: FrameType, ordered: bool) -> None:
     program = ast.parse("__stop__()\n__stop__")
     ast.increment_lineno(program, line - 1)
     code = compile(program, filename, "exec").replace(co_name=frame.f_code.co_name)
-    surroundings = {**frame.f_globals, "__stop__": lambda: _stop(sys._getframe(1))}
+    surroundings = {**frame.f_globals, "__stop__": lambda: _stop(sys._getframe(1), streams)}
 
     def breakpoint(**values: Any) -> None:
         exec(code, surroundings, {**variables, **values})
