@@ -68,5 +68,5 @@ def test_the_ways_are_all_there() -> None:
 def test_operations_that_hold_programs_say_so() -> None:
     """Forward transformations, present and future, reach into these (``transforms/traces/lift.py``)."""
     feeding = {p.name for p in all_primitives() if feed.of(p) is not None}
-    assert feeding == {"checkpoint", "cond", "jit", "scan", "shard_map", "sums_of_terms", "while"}
+    assert feeding == {"checkpoint", "cond", "jit", "scan", "shard_map", "sums_of_terms", "while", "xla_metadata_call"}
     assert {p.name for p in all_primitives() if taylor_program.of(p) is not None} == {"guard"}

@@ -343,5 +343,5 @@ def test_traced_operands_win() -> None:
 def test_special_functions_of_scipy_are_differentiated() -> None:
     assert float(grad(scipy.special.expit)(0.0)) == 0.25
     assert float(jit(grad(scipy.special.gammaln))(1.0)) == pytest.approx(-np.euler_gamma, rel=1e-5)
-    with pytest.raises(UnsupportedFunctionError, match=r"scipy\.special\.struve was called with traced arrays"):
-        grad(lambda x: scipy.special.struve(0, x))(1.0)
+    with pytest.raises(UnsupportedFunctionError, match=r"scipy\.special\.hyperu was called with traced arrays"):
+        grad(lambda x: scipy.special.hyperu(0.5, 0.5, x))(1.0)

@@ -13,14 +13,14 @@ from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.traces.derived import cached_by_jaxpr
 
-_KEPT = "kept"
+_KEPT = "kept by a plan"
 
 
 class KeepsNamed:
     """A policy that saves the results of operations whose values a plan has named, and nothing else."""
 
     def __call__(self, primitive: Any, *avals: Any, **params: Any) -> bool:
-        return primitive is name_p and params["name"] == _KEPT
+        return params.get("name") == _KEPT
 
     def keeps_operand(self, eqn: Eqn) -> bool:
         """Whether the operand of an equation, which equals its result, counts as saved, too."""

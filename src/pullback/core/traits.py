@@ -104,6 +104,7 @@ class Cost(enum.Enum):
 
 elementwise = Trait("elementwise", "an element of the result depends only on the same element of each operand", False)
 moves = Trait("moves", "the results consist of elements of the operands, whatever their values", False)
+keeps_elements = Trait("keeps_elements", "the result is the operand, element by element: nothing is computed", False)
 signs: Trait[tuple[int, ...]] = Trait(
     "signs", "the result is the sum of the operands with these signs; only the sign of a zero may differ", ()
 )

@@ -9,11 +9,12 @@ from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis
 
 __all__ = ["dce_sink", "dce_sink_p"]
 
-dce_sink_p = Primitive("dce_sink", multiple_results=True, effect=True)
+dce_sink_p = Primitive("dce_sink", multiple_results=True, effect=True, cost=Cost.LIGHT)
 dce_sink_p.host(lambda x: [])
 dce_sink_p.abstract_eval(lambda x: [])
 dce_sink_p.jvp(lambda primals, tangents: (dce_sink_p.bind(*primals), []))

@@ -160,7 +160,7 @@ def squeeze(x: Any, axes: Sequence[int]) -> Any:
     return squeeze_p.bind(x, dimensions=tuple(a % len(x.shape) for a in axes)) if axes else x
 
 
-reshape_p = Primitive("reshape", cost=Cost.LIGHT, moves=True)
+reshape_p = Primitive("reshape", cost=Cost.LIGHT, moves=True, keeps_elements=True)
 
 
 @reshape_p.host
@@ -220,7 +220,7 @@ def _reshape_sharding(operands: Any, results: Any, *, new_sizes: Shape) -> Any:
     return [found]
 
 
-squeeze_p = Primitive("squeeze", cost=Cost.LIGHT, moves=True)
+squeeze_p = Primitive("squeeze", cost=Cost.LIGHT, moves=True, keeps_elements=True)
 squeeze_p.jvp_rule = jvp_linear(squeeze_p)
 squeeze_p.transpose(lambda ct, x, *, dimensions: (reshape(ct, x.shape),))
 squeeze_p.lowering(lambda hlo, x, *, dimensions: hlo.reshape(x, hlo.result.shape))

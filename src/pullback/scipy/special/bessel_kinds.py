@@ -67,7 +67,12 @@ def _fixed(name: str, p: Any, order: int, slope: Function) -> Function:
 
 def _difference(zero: Function, two: Function, sign: int) -> Function:
     """Return half of ``zero(x) + sign two(x)``: the derivative of order 1 (DLMF 10.6.1, 10.29.1)."""
-    return lambda x: ops.mul(ops.add(zero(x), ops.mul(two(x), sign)), 0.5)
+
+    def slope(x: Any) -> Any:
+        other = ops.mul(two(x), sign)
+        return ops.mul(ops.add(zero(x), other), 0.5)
+
+    return slope
 
 
 _j0: Function = _fixed("j0", bessel_orders.jv_p, 0, lambda x: ops.neg(_j1(x)))
@@ -425,9 +430,10 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
         return np.where(loops & whole, value, found)
 
     def slope(n: Any, z: Any) -> Any:
+        next_ = ops.add(n, 1)
         lower = ops.mul(ops.mul(n, before), f(ops.max_p.bind(ops.sub(n, 1), 0.0), z))
-        upper = ops.mul(ops.mul(ops.add(n, 1), after), f(ops.add(n, 1), z))
-        return ops.div(ops.add(lower, upper), ops.add(ops.mul(n, 2), 1))
+        upper = ops.mul(ops.mul(next_, after), f(next_, z))
+        return ops.div(ops.add(lower, upper), ops.add(n, next_))
 
     f = relation(name, "n, z", None, slope, host=host, formula=compiled)
     return f, slope

@@ -418,7 +418,8 @@ fdtri: Ternary = _binary(
 
 def _sinh_ratio(x: Any) -> Any:
     """Return ``sinh(x) / x``, which is 1 at 0."""
-    return ops.mul(ops.add(exprel_p.bind(x), exprel_p.bind(ops.neg(x))), 0.5)
+    other = exprel_p.bind(ops.neg(x))
+    return ops.mul(ops.add(exprel_p.bind(x), other), 0.5)
 
 
 _density_of_t = doubled(formula(_density))

@@ -116,14 +116,16 @@ keip: Unary = declared(
 def _excess(v: Any, x: Any) -> Any:
     """Return ``(x / 2)**v / (sqrt(pi) gamma(v + 3/2))``."""
     power = ops.pow(ops.mul(x, 0.5), v)
-    return ops.mul(ops.mul(power, rgamma(ops.add(v, 1.5))), 1 / math.sqrt(math.pi))
+    share = rgamma(ops.add(v, 1.5))
+    return ops.mul(ops.mul(power, share), 1 / math.sqrt(math.pi))
 
 
 def _neighbours(f: Function, sign: int) -> Function:
     """Return half of ``f(v - 1, x) + sign f(v + 1, x)`` and the excess, a derivative (DLMF 11.4.28 and 11.4.30)."""
 
     def slope(v: Any, x: Any) -> Any:
-        both = ops.add(f(ops.sub(v, 1), x), ops.mul(f(ops.add(v, 1), x), sign))
+        above = f(ops.add(v, 1), x)
+        both = ops.add(f(ops.sub(v, 1), x), ops.mul(above, sign))
         return ops.mul(ops.add(both, _excess(v, x)), 0.5)
 
     return slope
@@ -255,7 +257,8 @@ def _weber(name: str, order: str, sign: int, shift: float) -> tuple[Function, Fu
     """
 
     def second(a: Any, x: Any) -> Any:
-        coefficient = ops.sub(ops.mul(ops.mul(x, x), 0.25), ops.add(a, shift))
+        quarter = ops.mul(ops.mul(x, x), 0.25)
+        coefficient = ops.sub(quarter, ops.add(a, shift))
         return ops.mul(ops.mul(coefficient, value(a, x)), sign)
 
     inside = _of_moderate_order
@@ -323,7 +326,8 @@ def _mathieu(name: str, value: Function, radial: bool) -> tuple[Function, Functi
 
     def second(m: Any, q: Any, x: Any) -> Any:
         turned = swing(ops.mul(x, 2 * unit))
-        coefficient = ops.sub(ops.mul(ops.mul(q, 2), turned), value(m, q))
+        swung = ops.mul(ops.mul(q, 2), turned)
+        coefficient = ops.sub(swung, value(m, q))
         return ops.mul(ops.mul(coefficient, w(m, q, x)), -unit if radial else unit)
 
     w: Function = relation(

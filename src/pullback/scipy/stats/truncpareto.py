@@ -11,11 +11,13 @@ from pullback.scipy.stats.distributions import Continuous, both, by_the_smaller,
 
 def _mass(logarithm: Any, b: Any) -> Any:
     """Return ``(1 - end**-b) / b``, which is the logarithm of the end for ``b = 0``."""
-    return ops.mul(logarithm, exprel_p.bind(ops.neg(ops.mul(b, logarithm))))
+    scaled = ops.mul(b, logarithm)
+    return ops.mul(logarithm, exprel_p.bind(ops.neg(scaled)))
 
 
 def _log_density(y: Any, b: Any, c: Any) -> Any:
-    return ops.sub(ops.neg(ops.mul(b + 1, log(y))), log(_mass(log(c), b)))
+    falling = ops.mul(b + 1, log(y))
+    return ops.sub(ops.neg(falling), log(_mass(log(c), b)))
 
 
 def _cdf(y: Any, b: Any, c: Any) -> Any:
@@ -23,8 +25,9 @@ def _cdf(y: Any, b: Any, c: Any) -> Any:
 
 
 def _sf(y: Any, b: Any, c: Any) -> Any:
-    above = _mass(log1p(ops.div(ops.sub(c, y), y)), b)
-    return ops.div(ops.mul(exp(ops.neg(ops.mul(b, log(y)))), above), _mass(log(c), b))
+    excess, falling = ops.div(ops.sub(c, y), y), ops.mul(b, log(y))
+    above = ops.mul(exp(ops.neg(falling)), _mass(log1p(excess), b))
+    return ops.div(above, _mass(log(c), b))
 
 
 def _ppf(q: Any, b: Any, c: Any) -> Any:
@@ -33,7 +36,8 @@ def _ppf(q: Any, b: Any, c: Any) -> Any:
     x = ops.mul(b, share)
     small = ops.lt(ops.abs(x), 1e-4)
     near = share * (1 + x * (0.5 + x * (1 / 3 + x * 0.25)))
-    far = ops.neg(ops.div(log1p(ops.neg(where(small, 0.5, x))), where(small, 1, b)))
+    logarithm = log1p(ops.neg(where(small, 0.5, x)))
+    far = ops.neg(ops.div(logarithm, where(small, 1, b)))
     return exp(where(small, near, far))
 
 

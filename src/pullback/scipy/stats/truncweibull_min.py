@@ -32,17 +32,21 @@ def _log_mass(low: Any, high: Any, c: Any) -> Any:
     near = both(ops.gt(low, 0), ops.lt(high, ops.mul(low, 2)))
     width = where(near, ops.div(ops.sub(where(near, high, 0), low), safe), 1)
     close = ops.mul(start, expm1(ops.mul(c, log1p(width))))
-    return ops.sub(log1mexp(ops.neg(where(near, close, ops.sub(_hazard(high, c), start)))), start)
+    between = where(near, close, ops.sub(_hazard(high, c), start))
+    return ops.sub(log1mexp(ops.neg(between)), start)
 
 
 def _log_density(y: Any, c: Any, a: Any, b: Any) -> Any:
-    return ops.sub(ops.sub(log(c) + ops.mul(c - 1, log(y)), _hazard(y, c)), _log_mass(a, b, c))
+    rising = log(c) + ops.mul(c - 1, log(y))
+    return ops.sub(ops.sub(rising, _hazard(y, c)), _log_mass(a, b, c))
 
 
 def _ppf(q: Any, rest: Any, c: Any, a: Any, b: Any) -> Any:
     """Return the quantile of ``q``, where ``rest`` is ``1 - q``, from a mean of the ends' survival functions."""
     start, end = _hazard(a, c), _hazard(b, c)
-    hazard = ops.sub(start, log(ops.add(rest, ops.mul(q, exp(ops.sub(start, end))))))
+    ratio = exp(ops.sub(start, end))
+    survival = ops.add(rest, ops.mul(q, ratio))
+    hazard = ops.sub(start, log(survival))
     return exp(ops.div(log(hazard), c))
 
 

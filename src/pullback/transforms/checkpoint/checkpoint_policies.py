@@ -31,7 +31,7 @@ Policy = Callable[..., Any]
 
 # Names ---------------------------------------------------------------------------------------------------------------
 
-name_p = Primitive("name", cost=Cost.SIMPLE, passes_nan=True)
+name_p = Primitive("name", cost=Cost.SIMPLE, passes_nan=True, keeps_elements=True)
 name_p.host(lambda x, *, name: x)
 axis_divided(name_p)(stays)
 

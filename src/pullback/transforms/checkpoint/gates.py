@@ -21,7 +21,6 @@ from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.types import ShapedArray
 from pullback.primitives import discrete, elementwise
 from pullback.primitives.arrays import shapes, slicing, sorting
-from pullback.primitives.arrays.gather import gather_p
 from pullback.transforms.checkpoint.barriers import optimization_barrier_p
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.traces.derived import cached_by_jaxpr
@@ -138,13 +137,14 @@ class _Gates:
 
 
 def _is_name(eqn: Eqn) -> bool:
-    return eqn.primitive is name_p and eqn.params["name"] == COTANGENT
+    return eqn.params.get("name") == COTANGENT
 
 
 def _is_fused(eqn: Eqn) -> bool:
     """Whether a compiler computes an operation where its result is read."""
     p = eqn.primitive
-    return (bool(traits.elementwise.of(p) or traits.moves.of(p)) and p is not gather_p) or p is name_p
+    moves = traits.moves.of(p) and traits.cost.of(p) is traits.Cost.LIGHT
+    return bool(traits.elementwise.of(p) or traits.keeps_elements.of(p) or moves)
 
 
 def _is_readable(aval: Any) -> bool:
@@ -166,9 +166,7 @@ def _is_plain(aval: Any) -> bool:
 
 def _entry(eqn: Eqn, operands: Sequence[Var]) -> Var | None:
     """Return the operand of an operation that passes a gate: the smallest array. None if none does."""
-    if eqn.primitive is name_p or "new_sizes" in eqn.params or eqn.primitive is shapes.squeeze_p:
-        return None  # nothing is computed
-    if not operands:
+    if traits.keeps_elements.of(eqn.primitive) or not operands:
         return None
     return min(operands, key=lambda a: (not a.aval.shape, _bytes([a])))
 

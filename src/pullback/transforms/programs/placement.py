@@ -52,7 +52,7 @@ from pullback.transforms.programs.terms import by_terms
 T = TypeVar("T")
 
 sharding_constraint_p = Primitive("sharding_constraint", passes_nan=True)
-device_put_p = Primitive("device_put", passes_nan=True)
+device_put_p = Primitive("device_put", passes_nan=True, keeps_elements=True)
 
 
 def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
