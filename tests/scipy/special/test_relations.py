@@ -173,7 +173,7 @@ def test_derivatives_of_bessel_functions_by_name() -> None:
 def test_spherical_functions_take_negative_numbers_and_zero() -> None:
     n, z = np.array([[0], [1], [2]]), np.array([-1.5, 0.0, 2.0])
     with enable_x64():
-        for name in ("jn", "yn", "in"):
+        for name in ("jn", "yn", "in", "kn"):
             for out in eager_and_compiled(getattr(special, f"spherical_{name}"), n, z):
                 np.testing.assert_allclose(out, getattr(scipy.special, f"spherical_{name}")(n, z), rtol=1e-13)
         slopes = special.spherical_kn(n, X, derivative=True)

@@ -20,11 +20,11 @@ from pullback.numpy.promotion import known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import on_host
-from pullback.scipy.special import bessel_orders
+from pullback.scipy.special import bessel_fixed, bessel_orders, bessel_spherical
 from pullback.scipy.special.declared import Binary, Function, Unary, composed, declared
 from pullback.scipy.special.differentiated import by_forward_mode
 from pullback.scipy.special.operands import real_operands
-from pullback.scipy.special.relations import relation, wide
+from pullback.scipy.special.relations import relation, scipy_special_p, wide
 
 from pullback.primitives.formulas import (  # isort: skip
     exp, floor, formula, lifted, sqrt, stop_gradient, where,
@@ -61,8 +61,9 @@ def kv(v: Any, x: Any) -> Any:
 # Fixed orders --------------------------------------------------------------------------------------------------------
 
 
-def _fixed(name: str, p: Any, order: int, slope: Function) -> Function:
-    return relation(name, "x", slope, formula=_of_order(p, order))
+def _of_two(name: str) -> Any:
+    """Return SciPy's function of order 2."""
+    return lambda x: getattr(imported("scipy.special"), name)(2, x)
 
 
 def _difference(zero: Function, two: Function, sign: int) -> Function:
@@ -75,20 +76,33 @@ def _difference(zero: Function, two: Function, sign: int) -> Function:
     return slope
 
 
-_j0: Function = _fixed("j0", bessel_orders.jv_p, 0, lambda x: ops.neg(_j1(x)))
-_j1: Function = _fixed("j1", bessel_orders.jv_p, 1, _difference(_j0, _of_order(bessel_orders.jv_p, 2), -1))
-_y0: Function = _fixed("y0", bessel_orders.yv_p, 0, lambda x: ops.neg(_y1(x)))
-_y1: Function = _fixed("y1", bessel_orders.yv_p, 1, _difference(_y0, _of_order(bessel_orders.yv_p, 2), -1))
-_k0: Function = _fixed("k0", bessel_orders.kv_p, 0, lambda x: ops.neg(_k1(x)))
-_k1: Function = _fixed(
-    "k1", bessel_orders.kv_p, 1, lambda x: ops.neg(_difference(_k0, _of_order(bessel_orders.kv_p, 2), 1)(x))
-)
+def _family(letter: str, p: Primitive, sign: int, outer: int) -> tuple[Function, Function]:
+    """Declare the functions of order 0 and 1, and that of order 2, of which their second derivatives are made.
+
+    The derivative of order n is ``outer / 2`` times the function of order n - 1 plus ``sign`` times that of n + 1.
+    """
+    one, two = (lambda x, n=n: scipy_special_p.bind(x, function=f"{letter}{n}") for n in (1, 2))
+    zero = relation(f"{letter}0", "x", lambda x: ops.neg(one(x)), formula=getattr(bessel_fixed, f"{letter}0"))
+    slopes = (_difference(zero, two, sign), _difference(one, _of_order(p, 3), sign))
+    for n, slope in enumerate(slopes, 1):
+        name = f"{letter}{n}"
+        rule = slope if outer > 0 else lambda x, slope=slope: ops.neg(slope(x))
+        relation(
+            name, "x", rule, formula=getattr(bessel_fixed, name),
+            host=_of_two({"j": "jv", "y": "yv", "k": "kv"}[letter]) if n == 2 else None,
+        )  # fmt: skip
+    return zero, one
+
+
+_j0, _j1 = _family("j", bessel_orders.jv_p, -1, 1)
+_y0, _y1 = _family("y", bessel_orders.yv_p, -1, 1)
+_k0, _k1 = _family("k", bessel_orders.kv_p, 1, -1)
 
 
 def _named(name: str, compute: Function, kind: str, general: str, shown: str) -> Any:
     return declared(
         __name__, name, "x", compute, f"{kind}, of order {name[1]}.", ("1.0", shown),
-        note=f"Eagerly it is SciPy's, and compiled it is :func:`{general}` of that order.",
+        note=f"Compiled it is a Chebyshev series, and its third derivative is of :func:`{general}`.",
     )  # fmt: skip
 
 
@@ -178,13 +192,12 @@ def _kve(v: Any, x: Any) -> Any:
     return kve_p.bind(v, x, orders=(0, 0))
 
 
-_k0e: Function = relation("k0e", "x", lambda x: ops.sub(_k0e(x), _k1e(x)), formula=lambda x: _kve(_constant(x, 0.0), x))
-_k1e: Function = relation(
-    "k1e",
-    "x",
-    lambda x: ops.sub(_k1e(x), _neighbours(kve_p, _constant(x, 1.0), x, (0, 0))),
-    formula=lambda x: _kve(_constant(x, 1.0), x),
-)
+_k0e: Function = relation("k0e", "x", lambda x: ops.neg(_gap(x)), formula=bessel_fixed.k0e)
+_k1e: Function = relation("k1e", "x", lambda x: ops.sub(_gap(x), ops.div(_k1e(x), x)), formula=bessel_fixed.k1e)
+_gap: Function = relation(
+    "k1e - k0e", "x", lambda x: ops.sub(ops.mul(_gap(x), 2), ops.div(_k1e(x), x)),
+    host=bessel_fixed.host_gap, formula=bessel_fixed.gap,
+)  # fmt: skip
 ive: Binary = declared(
     __name__,
     "ive",
@@ -403,19 +416,21 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
 
     kind = {"j": "jv", "y": "yv", "i": "iv", "k": "kv"}[name[-2]]
 
+    direct = bessel_spherical.KINDS.get(name)
+
     @formula
-    def compiled(n: Any, z: Any) -> Any:
+    def of_second_kind(n: Any, z: Any) -> Any:
+        value = where(z == 0, at_zero, lifted(direct)(n, where(z == 0, 1, z)))
+        return where((n < 0) | (floor(n) != n), math.nan, value)
+
+    @formula
+    def of_first_kind(n: Any, z: Any) -> Any:
         size = abs(z)
         safe = where(size == 0, 1, size)
         value = sqrt(math.pi / 2 / safe) * lifted(of)(n + 0.5, safe)
-        if name.endswith(("kn", "yn")):
-            value = where(z == 0, math.inf if name.endswith("kn") else -math.inf, value)
-        else:
-            value = where(z == 0, where(n == 0, at_zero, z * 0), value)
+        value = where(z == 0, where(n == 0, at_zero, z * 0), value)
         odd = n - 2 * floor(n / 2)
-        parity = 1 - 2 * odd if not name.endswith("yn") else 2 * odd - 1
-        flipped = math.nan if name.endswith("kn") else parity * value
-        return where((n < 0) | (floor(n) != n), math.nan, where(z < 0, flipped, value))
+        return where((n < 0) | (floor(n) != n), math.nan, where(z < 0, (1 - 2 * odd) * value, value))
 
     def host(n: Any, z: Any) -> Any:
         scipy = imported("scipy.special")
@@ -435,7 +450,7 @@ def _spherical(name: str, of: Function, before: int, after: int, at_zero: float)
         upper = ops.mul(ops.mul(next_, after), f(next_, z))
         return ops.div(ops.add(lower, upper), ops.add(n, next_))
 
-    f = relation(name, "n, z", None, slope, host=host, formula=compiled)
+    f = relation(name, "n, z", None, slope, host=host, formula=of_second_kind if direct else of_first_kind)
     return f, slope
 
 
@@ -461,7 +476,8 @@ Raises:
   DtypeError: an operand is complex (a TypeError).
   ShapeError: the shapes do not broadcast (a TypeError and a ValueError).
 
-Compiled it is a cylindrical function (DLMF 10.47), and derivatives are functions of the neighbouring orders (10.51).
+Compiled it is a recurrence in the order, or a cylindrical function (DLMF 10.47). Derivatives are functions of the
+neighbouring orders (10.51).
 
 >>> from pullback.scipy import special
 >>> print(f"{{special.{name}(1, 1.0):.4f}}")

@@ -12,13 +12,17 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core.interrupts import imported
+from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import elementwise
 from pullback.primitives.special import error_functions, incomplete
 from pullback.primitives.special import gamma_functions as gamma_primitives
 from pullback.primitives.special import inverse_incomplete as quantiles
 from pullback.primitives.special.exponential_integrals import log_ratio_p
 from pullback.primitives.special.others import exprel_p
 from pullback.primitives.special.precision import doubled
+from pullback.primitives.special.quadrature import in_blocks
 from pullback.scipy.special import elliptic_formulas
 from pullback.scipy.special.airy import all_of
 from pullback.scipy.special.declared import Binary, Function, Ternary, Unaries, Unary, composed, declared
@@ -27,7 +31,7 @@ from pullback.scipy.special.gammas import digamma
 from pullback.scipy.special.relations import relation, wide
 
 from pullback.primitives.formulas import (  # isort: skip
-    binary, cos, exp, floor, formula, lgamma, lifted, log, round, sin, sqrt, square, stop_gradient, unary, where,
+    binary, cos, exp, floor, formula, lifted, log, round, sin, sqrt, square, stop_gradient, unary, where,
 )  # fmt: skip
 
 
@@ -53,22 +57,40 @@ def _of_trials(name: str) -> Function:
 
 # Elementary functions ------------------------------------------------------------------------------------------------
 
-_gamma, _expm1, _log1p = map(unary, (gamma_primitives.gamma_p, ops.expm1_p, ops.log1p_p))
-_logaddexp = binary(ops.logaddexp_p)
+_gamma, _digamma = map(unary, (gamma_primitives.gamma_p, ops.digamma_p))
+_expm1, _log1p = map(unary, (ops.expm1_p, ops.log1p_p))
+_logaddexp, _square_error = binary(ops.logaddexp_p), lifted(ops.square_error)
 
 
 def _sin_pi(x: Any) -> Any:
     """Return sin(pi x), which is zero at integers."""
     nearest = round(stop_gradient(x))
-    odd = nearest - 2 * floor(nearest / 2)
-    return sin((x - nearest) * math.pi) * (1 - 2 * odd)
+    return sin((x - nearest) * math.pi) * _parity(nearest)
 
 
-def _rgamma(x: Any) -> Any:
+def _parity(number: Any) -> Any:
+    """Return 1 for even integers, and -1 for odd ones."""
+    return 1 - 2 * (number - 2 * floor(number / 2))
+
+
+def _rgamma_of(x: Any) -> Any:
     """Return 1 / gamma(x), by reflection left of 1/2: there it is a product without poles."""
     left = x < 0.5
     near, far = where(left, x, 0.25), where(left, 1, x)
-    return where(left, _gamma(1 - near) * _sin_pi(near) / math.pi, 1 / _gamma(far))
+    # gamma(1 - x), for negative x without the rounding of 1 - x
+    size = where(near < -0.5, -near, 1)
+    mirrored = where(near < -0.5, size * _gamma(size), _gamma(1 - near))
+    return where(left, mirrored * _sin_pi(near) / math.pi, 1 / _gamma(far))
+
+
+def _rgamma_slope(x: Any) -> Any:
+    """Return the derivative: left of 1/2 that of the product, and else by digamma, as a square may overflow."""
+    left = x < 0.5
+    near, far = where(left, x, 0.25), where(left, 1, x)
+    turned = (near - round(stop_gradient(near))) * math.pi
+    cosine = cos(turned) * _parity(round(stop_gradient(near)))
+    product = _gamma(1 - near) * (cosine - _digamma(1 - near) * (_sin_pi(near) / math.pi))
+    return where(left, product, -(_digamma(far) / _gamma(far)))
 
 
 def _degrees(shift: float) -> Function:
@@ -121,8 +143,13 @@ def _binom(x: Any, y: Any) -> Any:
     return where(inside, near, far)
 
 
-def _erfi(x: Any) -> Any:
-    return exp(square(x)) * lifted(error_functions.dawsn_p.bind)(x) * (2 / math.sqrt(math.pi))
+def _exp_of_square(x: Any) -> Any:
+    """Return exp(x**2) with the rounding error of the square."""
+    return exp(square(x)) * (1 + _square_error(stop_gradient(x)))
+
+
+def _erfi_of(x: Any) -> Any:
+    return _exp_of_square(x) * lifted(error_functions.dawsn_p.bind)(x) * (2 / math.sqrt(math.pi))
 
 
 def _log_expit(x: Any) -> Any:
@@ -131,6 +158,7 @@ def _log_expit(x: Any) -> Any:
 
 # Distribution functions ----------------------------------------------------------------------------------------------
 
+_beta = binary(gamma_primitives.beta_p)
 _gammainc, _gammaincc = binary(incomplete.igamma_p), binary(incomplete.igammac_p)
 _gammainccinv = binary(quantiles.gammainccinv_p)
 _betainc, _betaincc, _betaincinv = (
@@ -147,10 +175,8 @@ def _odds(n: Any, d: Any, x: Any) -> tuple[Any, Any]:
 def _fdtr(n: Any, d: Any, x: Any) -> Any:
     ratio, rest = _odds(n, d, where(x > 0, x, 1))
     low = ratio < 0.5
-    value = where(
-        low, _betainc(n / 2, d / 2, where(low, ratio, 0.25)), 1 - _betainc(d / 2, n / 2, where(low, 0.25, rest))
-    )
-    return where(x > 0, value, where(x == 0, x, math.nan))
+    tail = _betainc(where(low, n, d) / 2, where(low, d, n) / 2, where(low, ratio, rest))
+    return where(x > 0, where(low, tail, 1 - tail), where(x == 0, x, math.nan))
 
 
 def _fdtrc(n: Any, d: Any, x: Any) -> Any:
@@ -162,8 +188,8 @@ def _fdtrc(n: Any, d: Any, x: Any) -> Any:
 def _fdtri(n: Any, d: Any, p: Any) -> Any:
     """Return the quantile by the smaller of both tails."""
     low = p < 0.5
-    near, far = _betaincinv(n / 2, d / 2, where(low, p, 0.25)), _betaincinv(d / 2, n / 2, where(low, 0.25, 1 - p))
-    return d / n * where(low, near / (1 - near), (1 - far) / far)
+    ratio = _betaincinv(where(low, n, d) / 2, where(low, d, n) / 2, where(low, p, 1 - p))
+    return d / n * where(low, ratio / (1 - ratio), (1 - ratio) / ratio)
 
 
 def _chdtr(v: Any, x: Any) -> Any:
@@ -219,9 +245,11 @@ def _stdtr(df: Any, t: Any) -> Any:
     inner = where(near, t, 0.5)
     ratio = square(inner) / (df + square(inner))
     safe = where(ratio == 0, 0.25, ratio)
+    half, both = df * 0 + 0.5, df / 2
+    far = df / (df + where(near, df, squared))
+    value = _betainc(where(near, half, both), where(near, both, half), where(near, safe, far)) * 0.5
     # near zero it is t times an analytic function of t**2
-    middle = where(ratio == 0, t * 0, _betainc(0.5 + df * 0, df / 2, safe) * 0.5)
-    tail = 0.5 * _betainc(df / 2, 0.5 + df * 0, df / (df + where(near, df, squared)))
+    middle, tail = where(ratio == 0, t * 0, value), value
     right = where(near, 0.5 + middle, 1 - tail)
     left = where(near, 0.5 - middle, tail)
     return where(t > 0, right, left)
@@ -229,7 +257,7 @@ def _stdtr(df: Any, t: Any) -> Any:
 
 def _density(df: Any, t: Any) -> Any:
     """Return the density of Student's distribution, the derivative of its distribution function."""
-    factor = exp(lgamma((df + 1) / 2) - lgamma(df / 2)) / sqrt(df * math.pi)
+    factor = 1 / (sqrt(df) * _beta(df / 2, df * 0 + 0.5))
     return factor * exp(-(df + 1) / 2 * _log1p(square(t) / df))
 
 
@@ -250,17 +278,25 @@ psi: Unary = declared(
     "The digamma function, as :func:`digamma`, under SciPy's other name.",
     ("1.0", "-0.5772"),
 )
-rgamma: Unary = _unary(
-    "rgamma",
-    _rgamma,
-    "The reciprocal of the gamma function: zero at the poles of :func:`gamma`.",
-    ("3.0", "0.5000"),
-    "Derivatives are right at the poles too, by the reflection formula (DLMF 5.5.3).",
+_rgamma_relation: Function = relation("rgamma", "x", doubled(formula(_rgamma_slope)), formula=formula(_rgamma_of))
+_rgamma = lifted(_rgamma_relation)
+rgamma: Unary = declared(
+    __name__, "rgamma", "x", _rgamma_relation,
+    "The reciprocal of the gamma function: zero at the poles of :func:`gamma`.", ("3.0", "0.5000"),
+    note="Derivatives are right at the poles too, by the reflection formula (DLMF 5.5.3).",
+)  # fmt: skip
+cosm1: Unary = declared(
+    __name__, "cosm1", "x",
+    relation("cosm1", "x", lambda x: ops.neg(ops.sin(x)), formula=formula(lambda x: -2 * square(sin(x / 2)))),
+    "``cos(x) - 1``, without cancellation.", ("1.0", "-0.4597"),
+)  # fmt: skip
+_erfi = relation(
+    "erfi", "x", doubled(formula(lambda x: _exp_of_square(x) * (2 / math.sqrt(math.pi)))),
+    formula=formula(_erfi_of),
+)  # fmt: skip
+erfi: Unary = declared(
+    __name__, "erfi", "x", _erfi, "The imaginary error function, ``-1j * erf(1j * x)``.", ("1.0", "1.6504")
 )
-cosm1: Unary = _unary(
-    "cosm1", lambda x: -2 * square(sin(x / 2)), "``cos(x) - 1``, without cancellation.", ("1.0", "-0.4597")
-)
-erfi: Unary = _unary("erfi", _erfi, "The imaginary error function, ``-1j * erf(1j * x)``.", ("1.0", "1.6504"))
 exp10: Unary = _unary(
     "exp10", lambda x: lifted(ops.pow)(x * 0 + 10, x), "10 to the power of ``x``.", ("2.0", "100.0000")
 )
@@ -435,14 +471,20 @@ _stdtr_p = by_forward_mode(
 )  # fmt: skip
 
 
-def _stdtrit_by_df(df: Any, p: Any) -> Any:
-    t = _stdtrit(df, p)
-    return ops.neg(ops.div(_stdtr_p.bind(df, t, orders=(1, 0)), _density_of_t(df, t)))
+def _by_df(t: Any, df: Any, p: Any, ans: Any) -> Any:
+    return ops.neg(ops.div(ops.mul(t, _stdtr_p.bind(df, ans, orders=(1, 0))), _density_of_t(df, ans)))
 
 
-_stdtrit: Function = relation(
-    "stdtrit", "df, p", _stdtrit_by_df, lambda df, p: ops.div(1, _density_of_t(df, _stdtrit(df, p))),
-    formula=quantiles.student_quantile,
+def _host_stdtrit(df: Any, p: Any) -> Any:
+    """Evaluate SciPy's function in double precision: of singles it returns at most 5e18."""
+    dtype = df.dtype if hasattr(df, "dtype") else p.dtype
+    return np.asarray(_scipys("stdtrit")(wide(df), wide(p))).astype(dtype)[()]
+
+
+_stdtrit_p = elementwise(
+    "stdtrit", of=FLOAT, arity=2, host=_host_stdtrit,
+    hlo=in_blocks(quantiles.student_quantile),
+    jvp=(_by_df, lambda t, df, p, ans: ops.div(t, _density_of_t(df, ans))), cost=Cost.SPECIAL,
 )  # fmt: skip
 stdtr: Binary = declared(
     __name__,
@@ -457,7 +499,7 @@ stdtrit: Binary = declared(
     __name__,
     "stdtrit",
     "df, p",
-    _stdtrit,
+    _stdtrit_p.bind,
     "The inverse of :func:`stdtr` by ``t``.",
     ("1.0, 0.75", "1.0000"),
     note="Compiled it is Newton's iteration for the smaller tail.",

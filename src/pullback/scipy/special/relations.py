@@ -86,7 +86,7 @@ def relation(
     return bind
 
 
-_SHORT = {"j0", "j1", "y0", "y1"}
+_SHORT = {"cosm1", "erfi", "j0", "j1", "rgamma", "y0", "y1"}
 """Functions that take SciPy less than 20 ns for an element, so that fewer than 32,768 are not worth a thread."""
 
 
