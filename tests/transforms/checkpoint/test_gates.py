@@ -93,20 +93,16 @@ def test_parts_of_a_sum_run_one_after_another(optimised):
     assert kept < 0.5 * usual
 
 
-def test_products_and_loops_and_effects_are_in_a_branch():
+def test_what_is_not_fused_is_in_a_branch():
     w = jnp.ones((256, 256))
     for f in (
         lambda x: jnp.sin(x @ w),
+        lambda x: jnp.sin(x - jnp.mean(x, 1, keepdims=True)),
+        lambda x: jnp.sin(jnp.exp(x)[jnp.asarray([0, 3, 3])]),
         lambda x: lax.fori_loop(0, 3, lambda i, x: jnp.sin(x), x),
         lambda x: jnp.sin(jnp.linalg.inv(x[:, :64])),
     ):
         assert gated(backward(f, X)) is None
-
-
-def test_small_sums_are_kept():
-    program = gated(backward(lambda x: jnp.sin(x - jnp.mean(x, 1, keepdims=True)), X))
-    [total] = [e for e in program.eqns if e.primitive.name == "reduce_sum" and e.invars[0] in program.jaxpr.invars]
-    assert total.outvars[0].aval.shape == (64,)
 
 
 def test_transformations_keep_gates():

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes, inlining, traits
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.types import ShapedArray
 from pullback.primitives import discrete, elementwise
 from pullback.primitives.arrays import shapes, slicing, sorting
@@ -34,9 +34,6 @@ _READ = 2
 """How many cotangents, the largest, are read."""
 _POSITIONS = (0.34, 0.67)
 """Where elements are read: cotangents of slices of an array have zeros at its begin or its end."""
-_SMALL = 8
-"""The result of an operation is kept if its operands have so many times as many bytes: sums, for example."""
-_LIGHT = frozenset({traits.Cost.LIGHT, traits.Cost.SIMPLE, traits.Cost.SPECIAL})
 
 
 @cached_by_jaxpr
@@ -55,9 +52,9 @@ def gated(back: ClosedJaxpr) -> ClosedJaxpr | None:
     """Return the backward pass of a checkpoint with gates before its recomputation.
 
     Its last input is the turn that the pass waits for, and its last result the turn for the next. None is returned if
-    no cotangent has a name; if values that cannot pass a gate are read, such as random keys; and if products,
-    decompositions or loops are computed again: these take so long that a branch costs little beside them, and in a
-    branch they need less memory.
+    no cotangent has a name; if values that cannot pass a gate are read, such as random keys; and if anything but
+    elementwise operations and moves of elements is computed again: sums, products, gathers and loops are not fused, and
+    a branch needs less memory for them, and no more time.
     """
     flat = inlining.flattened(back, inlining.inlined)
     if flat.jaxpr.effect:
@@ -108,11 +105,11 @@ class _Gates:
             self.late.update(dict.fromkeys(eqn.outvars))
         elif any(a in self.again for a in operands):
             self.again.update(eqn.outvars)
-            if not _is_light(eqn):
+            if not _is_fused(eqn):
                 return False
         elif (operand := _entry(eqn, operands)) is not None:
             self.again.update(eqn.outvars)
-            if not _is_light(eqn) or not all(_is_plain(v.aval) for v in (*operands, *eqn.outvars)):
+            if not _is_fused(eqn) or not all(_is_plain(v.aval) for v in (*operands, *eqn.outvars)):
                 return False
             behind = self._behind_gate(operand, read, eqn)
             eqn = eqn.like([behind if a is operand else a for a in eqn.invars], eqn.outvars)
@@ -143,8 +140,11 @@ def _is_name(eqn: Eqn) -> bool:
     return eqn.params.get("name") == COTANGENT
 
 
-def _is_light(eqn: Eqn) -> bool:
-    return traits.cost.of(eqn.primitive) in _LIGHT and not any(True for _ in subjaxprs(eqn))
+def _is_fused(eqn: Eqn) -> bool:
+    """Whether a compiler computes an operation where its result is read."""
+    p = eqn.primitive
+    moves = traits.moves.of(p) and traits.cost.of(p) is traits.Cost.LIGHT
+    return bool(traits.elementwise.of(p) or traits.keeps_elements.of(p) or moves)
 
 
 def _is_readable(aval: Any) -> bool:
@@ -166,9 +166,7 @@ def _is_plain(aval: Any) -> bool:
 
 def _entry(eqn: Eqn, operands: Sequence[Var]) -> Var | None:
     """Return the operand of an operation that passes a gate: the smallest array. None if none does."""
-    if traits.keeps_elements.of(eqn.primitive):
-        return None
-    if not operands or _bytes(eqn.outvars) * _SMALL <= _bytes(operands):
+    if traits.keeps_elements.of(eqn.primitive) or not operands:
         return None
     return min(operands, key=lambda a: (not a.aval.shape, _bytes([a])))
 
