@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from pullback.primitives.declare import jvp_bilinear
 from pullback.primitives.linalg.contraction import dot_general
 from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.rules import axis_divided, axis_kept
+from pullback.primitives.signals import grouped_convolution
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -471,10 +472,24 @@ def _conv_lowering(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         return _complex_convolution(hlo, lhs, rhs, shape, params)
     wide = _accumulated(dtype)
     lhs, rhs = hlo.convert(lhs, wide), hlo.convert(rhs, wide)
-    on_host = hlo.module.platform == "cpu"
-    write = _by_product if on_host and _is_small_product(lhs, rhs, **params) else _in_order if on_host else _convolution
+    write = _on_host(lhs, rhs, shape, params) if hlo.module.platform == "cpu" else _convolution
     out = write(hlo, lhs, rhs, shape, **params)
     return hlo.compare(out, hlo.splat(0, shape, wide), "NE") if dtypes.is_bool(dtype) else hlo.convert(out, dtype)
+
+
+def _on_host(lhs: Any, rhs: Any, shape: Shape, params: dict[str, Any]) -> Callable[..., Any]:
+    """Return the function that emits a convolution for CPUs."""
+    if _is_small_product(lhs, rhs, **params):
+        return partial(_inlined, _product_of_windows)
+    if grouped_convolution.is_by_features(lhs, rhs, **params):
+        return partial(_inlined, grouped_convolution.by_features)
+    if grouped_convolution.has_few_positions(lhs, rhs, shape, **params):
+        return partial(_inlined, grouped_convolution.by_positions)
+    return _in_order
+
+
+def _inlined(function: Any, hlo: Any, lhs: Any, rhs: Any, shape: Shape, **params: Any) -> Any:
+    return hlo.inline(partial(function, shape=shape, **params), lhs, rhs)
 
 
 def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dict[str, Any]) -> Any:
@@ -516,10 +531,6 @@ def _is_small_product(
 
 FEW = 2
 """The most features of the operand for which a convolution may become a matrix product."""
-
-
-def _by_product(hlo: Any, lhs: Any, rhs: Any, shape: Shape, **params: Any) -> Any:
-    return hlo.inline(partial(_product_of_windows, shape=shape, **params), lhs, rhs)
 
 
 def _product_of_windows(
