@@ -240,7 +240,7 @@ SPECIAL: list[Spec] = [
         function(name, R(2, 3, lo=0.3, hi=3), R(3, lo=0.2, hi=0.9), tolerance=32)
         for name in (
             "binom", "agm", "powm1", "huber", "pseudo_huber", "inv_boxcox", "inv_boxcox1p", "chdtr", "chdtrc", "chdtri",
-            "stdtr", "stdtrit", "pdtr", "pdtrc", "struve", "modstruve", "jve", "yve", "ive", "kve", "pbdv", "pbvv",
+            "pdtr", "pdtrc", "struve", "modstruve", "jve", "yve", "pbdv", "pbvv",
             "pbwa", "hyp0f1", "hankel1", "hankel1e", "hankel2", "hankel2e", "jvp", "yvp", "ivp", "kvp",
         )
     ),
@@ -319,6 +319,10 @@ SPECIAL: list[Spec] = [
     *(
         function(name, R(2, lo=0.2, hi=4), R(2, lo=0.5, hi=6), second=name == "kv", **WHOLE)
         for name in ("jv", "yv", "iv", "kv")
+    ),
+    *(
+        function(name, R(2, 3, lo=0.3, hi=3), R(3, lo=0.2, hi=0.9), tolerance=32, second=False, **WHOLE)
+        for name in ("ive", "kve", "stdtr", "stdtrit")
     ),
     function("jv", R(6, lo=3, hi=20), K(np.array([0.3, 2, 5, 9, 14, 25]), np.float64, fixed=True), dtypes="d",
              label="regions", tolerance=64),

@@ -288,6 +288,7 @@ NAMES_OF_FUNCTIONS = {
     **{f"student_{kind}": "scipy.stats.t" for kind in ("cdf", "log_cdf", "quantile")},
     **{f"von_mises_{kind}": "scipy.stats.vonmises" for kind in ("cdf", "log_cdf")},
     **{name: f"scipy.special.{name}" for name in ("hyp1f1", "hyp2f1", "iv", "jv", "kv", "yv", "loggamma")},
+    **{name: f"scipy.special.{name}" for name in ("ive", "kve", "stdtr", "stdtrit")},
 }
 """Of operations that stand beside a function, the function in whose row they are."""
 
@@ -349,7 +350,8 @@ def test_all_kinds_agree_for_programs(program: Program) -> None:
 ELSEWHERE = {
     **dict.fromkeys(("shard_map", "sharding_constraint", "custom_partitioning", "inspect_sharding"), "tests/spmd"),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback", "check"), "hands no derivative on"),
-    **dict.fromkeys(("ffi_call", "ffi_call_with_effect", "backward_log"), "hands no derivative on"),
+    **dict.fromkeys(("ffi_call", "ffi_call_with_effect", "backward_log", "dce_sink"), "hands no derivative on"),
+    **dict.fromkeys(("xla_metadata_call", "xla_metadata_value"), "tests/control/test_metadata.py"),
     **dict.fromkeys(("mesh_cast", "reshard", "all_gather_invariant", "shard_alike", "sums_of_terms"), "tests/spmd"),
     **dict.fromkeys(("unreduced_psum", "unreduced_reduce_scatter", "preduced"), "tests/primitives/test_varying.py"),
     **dict.fromkeys(
