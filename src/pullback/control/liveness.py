@@ -140,12 +140,16 @@ def _is_small_power(eqn: Eqn) -> bool:
     return "y" in eqn.params and isinstance(eqn.params["y"], int) and 0 <= eqn.params["y"] <= 3
 
 
+def _is_reduction(eqn: Eqn) -> bool:
+    return "axes" in eqn.params and traits.cost.of(eqn.primitive) is traits.Cost.SIMPLE and not is_fused(eqn)
+
+
 def reduces(eqn: Eqn) -> bool:
     """Whether an operation computes its operands where it reads them, and has its result in memory, as a short sum.
 
     A reduction over a long axis is divided into windows first, which read their operand in memory.
     """
-    if "axes" not in eqn.params or traits.cost.of(eqn.primitive) is not traits.Cost.SIMPLE or is_fused(eqn):
+    if not _is_reduction(eqn):
         return False
     shape = eqn.invars[0].aval.shape
     return all(isinstance(shape[i], int) and shape[i] <= _WINDOW for i in eqn.params["axes"])
@@ -235,7 +239,7 @@ def _is_read_beside(
     v: Var, forms: dict[Var, None], users: dict[Any, list[int]], eqns: Sequence[Eqn], made: dict[Var, int],
     values: dict[Var, int],
 ) -> bool:  # fmt: skip
-    """Whether an operation reads ``v`` beside a value in memory that is made of ``v``.
+    """Whether an operation reads ``v`` beside a result in memory, or the operand of a reduction, that is made of ``v``.
 
     XLA fuses an operation into all of its readers or into none of them, if it has several operands.
     """
@@ -249,7 +253,8 @@ def _is_read_beside(
             if i <= first or i in seen:
                 continue
             seen.add(i)
-            if a in values and not is_fused(eqns[i]) and any(b in forms for b in eqns[i].invars):
+            in_memory = a in values and (not is_fused(eqns[i]) or any(_is_reduction(eqns[j]) for j in users[a]))
+            if in_memory and any(b in forms for b in eqns[i].invars):
                 return True
             pending += [b for b in eqns[i].invars if type(b) is Var and b not in forms]
     return False
