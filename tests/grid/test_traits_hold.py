@@ -173,6 +173,6 @@ def test_operations_with_a_trait_have_rows(trait: traits.Trait[bool]) -> None:
         assert p.host_rule is None or p.jvp_rule is None or name in KNOWN_BY_FUNCTIONS or name in ELSEWHERE, name
 
 
-ELSEWHERE = {"guard", "name", "sparse_todense", "random_use"}
+ELSEWHERE = {"guard", "name", "sparse_todense", "random_use", "xla_metadata_value"}
 KNOWN_BY_FUNCTIONS = {p.name for p in all_primitives() if traits.elementwise.of(p)}
 """Operations on elements have rows of their functions: ``test_grid.py`` asks for these."""
