@@ -11,6 +11,7 @@ In contrast to a branch, which has the same effect, the operations are fused wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ TURN = np.dtype(np.uint32)
 """The dtype of a turn, an array of one element, which makes one backward pass wait for another."""
 _READ = 2
 """How many cotangents, the largest, are read."""
+_FEW = 16
+"""The most elements in a sum that a compiler computes where it is read."""
 _POSITIONS = (0.34, 0.67)
 """Where elements are read: cotangents of slices of an array have zeros at its begin or its end."""
 
@@ -53,8 +56,8 @@ def gated(back: ClosedJaxpr) -> ClosedJaxpr | None:
 
     Its last input is the turn that the pass waits for, and its last result the turn for the next. None is returned if
     no cotangent has a name; if values that cannot pass a gate are read, such as random keys; and if anything but
-    elementwise operations and moves of elements is computed again: sums, products, gathers and loops are not fused, and
-    a branch needs less memory for them, and no more time.
+    elementwise operations, moves of elements and short sums is computed again: other sums, products, gathers and loops
+    are not fused, and a branch needs less memory for them, and no more time.
     """
     flat = inlining.flattened(back, inlining.inlined)
     if flat.jaxpr.effect:
@@ -144,7 +147,15 @@ def _is_fused(eqn: Eqn) -> bool:
     """Whether a compiler computes an operation where its result is read."""
     p = eqn.primitive
     moves = traits.moves.of(p) and traits.cost.of(p) is traits.Cost.LIGHT
-    return bool(traits.elementwise.of(p) or traits.keeps_elements.of(p) or moves)
+    return bool(traits.elementwise.of(p) or traits.keeps_elements.of(p) or moves) or _is_short_sum(eqn)
+
+
+def _is_short_sum(eqn: Eqn) -> bool:
+    """Whether an operation reduces few elements each, such as the coordinates of points."""
+    axes = eqn.params.get("axes")
+    if axes is None or traits.cost.of(eqn.primitive) is not traits.Cost.SIMPLE:
+        return False
+    return all(_is_plain(a.aval) for a in eqn.invars) and math.prod([eqn.invars[0].aval.shape[i] for i in axes]) <= _FEW
 
 
 def _is_readable(aval: Any) -> bool:
