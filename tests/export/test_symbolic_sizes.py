@@ -224,6 +224,11 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "linear sizes": (lambda x, y: x.reshape(2, -1).sum(0) + y[:-1], "2*a", "a + 1"),
     "pad": (lambda x: (jnp.pad(x, ((1, 2), (0, 0))), jnp.tile(x, (2, 1)), jnp.roll(x, 1, 0)), "a, 4"),
     "convolution": (lambda x, w: lax.conv(x, w, (1, 1), "SAME"), "a, 1, 5, 5", "2, 1, 3, 3"),
+    "convolution in groups": (
+        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=2),
+        "a, 4, b, 5",
+        "4, 2, 3, 3",
+    ),
 }
 
 

@@ -29,8 +29,13 @@ def is_by_features(
 ) -> bool:
     """Whether groups of few features have kernels of their own, of few elements."""
     _, i, *window = dimension_numbers.rhs_spec
-    terms = math.prod([rhs.shape[k] for k in window]) * rhs.shape[i]
-    return feature_group_count > 1 and rhs.shape[i] <= FEW_FEATURES and terms <= MOST_TERMS
+    sizes = [rhs.shape[a] for a in (i, *window)]
+    return feature_group_count > 1 and _is_at_most(sizes[:1], FEW_FEATURES) and _is_at_most(sizes, MOST_TERMS)
+
+
+def _is_at_most(sizes: Sequence[Any], bound: int) -> bool:
+    """Whether a product of sizes is known, and at most a bound."""
+    return all(isinstance(n, int) for n in sizes) and math.prod(sizes) <= bound
 
 
 def by_features(
@@ -71,9 +76,10 @@ def has_few_positions(
 
     So is the derivative of a grouped convolution by its kernel.
     """
-    positions = math.prod([shape[a] for a in dimension_numbers.out_spec[2:]])
-    largest = max(lhs.shape[dimension_numbers.lhs_spec[0]], rhs.shape[dimension_numbers.rhs_spec[0]])
-    return 1 < batch_group_count < largest and positions <= MOST_TERMS and dtypes.is_inexact(lhs.dtype)
+    if batch_group_count == 1 or not _is_at_most([shape[a] for a in dimension_numbers.out_spec[2:]], MOST_TERMS):
+        return False
+    of_groups = lhs.shape[dimension_numbers.lhs_spec[0]], rhs.shape[dimension_numbers.rhs_spec[0]]
+    return any(n != batch_group_count for n in of_groups) and dtypes.is_inexact(lhs.dtype)
 
 
 def by_positions(
