@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache, partial
@@ -15,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as jnp
-import pullback.primitives
 from pullback import image, lax, nn, ops, scipy, tree
 from pullback.core.config import enable_x64
 from pullback.core.trace import Primitive
 from tests.fuzz.compiler import NeedsCompiler, without_compiler
 from tests.grid.all_specs import ALL
 from tests.grid.specs import LETTERS, Dominant, K, Pivoted, PositiveDefinite, R, Sample, Spec, numbered
+from tests.primitives_of import all_primitives
 
 NAMES = {
     "f": "float32", "h": "float16", "b": "bfloat16", "F": "complex64", "i": "int32", "s": "int8", "u": "uint8",
@@ -153,11 +151,7 @@ def function(name: str) -> Callable[..., Any]:
 @cache
 def primitives() -> dict[str, Primitive]:
     """All primitives by name."""
-    modules = [
-        importlib.import_module(m.name)
-        for m in pkgutil.walk_packages(pullback.primitives.__path__, "pullback.primitives.")
-    ]
-    return {x.name: x for m in modules for x in vars(m).values() if isinstance(x, Primitive)}
+    return {p.name: p for p in all_primitives()}
 
 
 # As instructions -----------------------------------------------------------------------------------------------------

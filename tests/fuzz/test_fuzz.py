@@ -15,6 +15,7 @@ from tests.fuzz.compiler import without_compiler
 from tests.fuzz.program import Case, Input, Instruction, Program, Type
 from tests.fuzz.reduce import reduced
 from tests.fuzz.session import Session
+from tests.grid.all_specs import OF_PRIMITIVES
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("x64")]
 
@@ -139,3 +140,7 @@ def test_the_words_make_what_they_say() -> None:
     assert np.linalg.matrix_rank(words["spread"](x[:1], (4, 4), -1, 1, jnp.float64)) == 4
     assert words["spread_int"](x, (3,), -2, 2, jnp.uint8).dtype == jnp.uint8
     assert words["like"](lax.complex(x, x), jnp.arange(3)).dtype == jnp.arange(3).dtype
+
+
+def test_the_operations_of_all_rows_are_found() -> None:
+    assert {spec.operation for spec in OF_PRIMITIVES} - set(rows.primitives()) == set()
