@@ -119,12 +119,21 @@ def _sums(w):
     return jnp.mean(x**2)
 
 
+def _normed(w):
+    x = Y
+    for _ in range(4):
+        x = x + nn.gelu(x @ w)
+        x = x / jnp.sqrt(1 + jnp.mean(x**2, -1, keepdims=True))
+    return jnp.mean(x**2)
+
+
 @pytest.mark.parametrize(("fun", "arg"), [
+    (grad(_normed), W),
     (grad(_kept_products), W), (grad(_sums), W), (grad(_gated), W), (grad(_convolved), KERNEL),
     (grad(_pooled), KERNEL), (grad(_messages), W), (grad(_heads), W),
     (lambda w: functools.reduce(lambda x, _: x + nn.gelu(x @ w), range(6), Y), W),  # within the result, and in place
     (lambda w: nn.gelu((Y @ w).reshape(15, 20, 64).transpose(1, 0, 2)) @ w, W),
-], ids=["recomputation behind gates", "sums that are fused", "shared parts", "orders of axes",
+], ids=["sums that are reduced", "recomputation behind gates", "sums that are fused", "shared parts", "orders of axes",
         "masks", "updates", "heads", "in place", "transposed"])  # fmt: skip
 def test_the_model_and_the_compiler_agree(fun, arg) -> None:
     measured = jit(fun).lower(arg).compile().memory_analysis().temp_size_in_bytes

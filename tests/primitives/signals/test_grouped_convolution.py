@@ -118,3 +118,11 @@ def test_the_way_is_selected_by_sizes() -> None:
     text = lambda n: jit(f).lower(jnp.ones((1, 4, 9, 9)), jnp.ones((4, 1, n, n))).as_text()
     assert "stablehlo.convolution" not in text(8)
     assert "stablehlo.convolution" in text(9)
+
+
+@pytest.mark.parametrize(("inner", "is_convolution"), [(1, True), (2, False)])
+def test_derivatives_by_kernels_of_single_features_stay_convolutions(inner: int, is_convolution: bool) -> None:
+    x, w = jnp.ones((2, 4 * inner, 9, 9)), jnp.ones((4, inner, 3, 3))
+    f = lambda w: lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=4)
+    out, pull = vjp(f, w)
+    assert ("stablehlo.convolution" in jit(pull).lower(out).as_text()) is is_convolution

@@ -144,3 +144,9 @@ def test_programs_over_devices_have_branches(monkeypatch, whole):
     monkeypatch.setattr(Module, "whole_arrays", lambda self: whole)
     closed = make_jaxpr(grad(lambda x: jnp.sum(checkpoint(lambda x: jnp.sin(jnp.tanh(x)))(x))))(X)
     assert ('"stablehlo.if"' in emit_module(closed, "f", "cpu")[0].text()) != whole
+
+
+@pytest.mark.parametrize(("count", "passes"), [(3, True), (16, True), (17, False)])
+def test_sums_of_few_elements_pass_gates(count, passes) -> None:
+    kernel = lambda x: jnp.exp(-jnp.sum((x[:, None] - x[None]) ** 2, -1))
+    assert (gated(backward(kernel, jnp.ones((20, count)))) is not None) is passes
