@@ -96,7 +96,6 @@ def build_ffi_lowering_function(
     def write(ctx: Any, *operands: Any, **params: Any) -> Any:
         ir = client.mlir("ir")
         foreign.prepare(call_target_name)
-        config = _attributes(ir, {**(backend_config or {}), **params})
         aliases = sorted(lowering_args.get("operand_output_aliases", {}).items())
         texts = {
             "api_version": "1 : i32",
@@ -108,7 +107,7 @@ def build_ffi_lowering_function(
             texts["output_operand_aliases"] = foreign.aliasing(aliases, len(ctx.avals_out)).partition(" = ")[2]
         attributes = {name: ir.Attribute.parse(text) for name, text in texts.items()}
         attributes["call_target_name"] = ir.StringAttr.get(call_target_name)
-        attributes[foreign.CONFIG] = ir.DictAttr.get(config)
+        attributes[foreign.CONFIG] = ir.DictAttr.get(_attributes(ir, {**(backend_config or {}), **params}))
         types = [ir.Type.parse(tensor_type(a.shape, a.dtype)) for a in ctx.avals_out]
         return ir.Operation.create("stablehlo.custom_call", types, list(operands), attributes)
 
