@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices.shardings import PartitionSpec, names_in
-from pullback.core.array import as_array, typeof
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in
+from pullback.core.array import CommittedArray, as_array, typeof
 from pullback.core.errors import ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import free_axes, infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
@@ -23,7 +24,9 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, stack
 from pullback.primitives.arrays.slicing import slice as slice_of
+from pullback.primitives.explicit_shardings import to_auto
 from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, shard_shape, sums_of
+from pullback.transforms.programs.transfer import device_put
 from pullback.transforms.traces.batch import batch_flat
 
 
@@ -200,6 +203,7 @@ def emulate_spmd(
       mesh, manual: the devices, and the axes of the mesh that are in scope in ``run``.
       check_vma: whether types record the axes along which a value varies.
     """
+    arrays = [as_array(np.asarray(x)) if type(x) is CommittedArray else to_auto(x) for x in arrays]
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
     outer_trace, axes = state.trace, state.axes
@@ -244,7 +248,10 @@ def emulate_spmd(
     if turns.failure is not None:
         raise turns.failure
     specs = out_specs_of([aval for _, aval in finished[0]])
-    return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
+    outs = [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
+    if not isinstance(mesh, Mesh):
+        return outs
+    return [device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(outs, specs, strict=True)]
 
 
 def _check_spec(spec: PartitionSpec) -> None:
