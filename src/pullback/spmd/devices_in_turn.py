@@ -203,10 +203,9 @@ def emulate_spmd(
       mesh, manual: the devices, and the axes of the mesh that are in scope in ``run``.
       check_vma: whether types record the axes along which a value varies.
     """
-    arrays = [as_array(np.asarray(x)) if type(x) is CommittedArray else to_auto(x) for x in arrays]
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
-    outer_trace, axes = state.trace, state.axes
+    outer_trace, axes, whole = state.trace, state.axes, list(map(_not_sharded, arrays))
     finished: list[Any] = [None] * turns.count
 
     def on_device(device: int) -> None:
@@ -215,7 +214,7 @@ def emulate_spmd(
         try:
             turns.wait_for_turn(device)
             state.trace, state.axes = outer_trace, axes
-            shards = [_shard(x, mesh, spec, coordinates) for x, spec in zip(arrays, in_specs, strict=True)]
+            shards = [_shard(x, mesh, spec, coordinates) for x, spec in zip(whole, in_specs, strict=True)]
             state.trace = trace
             with axes_of(mesh, manual, check_vma, "shard_map"):
                 outs = run(*[ShardTracer(trace, x, aval.varying) for x, aval in zip(shards, avals, strict=True)])
@@ -248,10 +247,12 @@ def emulate_spmd(
     if turns.failure is not None:
         raise turns.failure
     specs = out_specs_of([aval for _, aval in finished[0]])
-    outs = [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
-    if not isinstance(mesh, Mesh):
-        return outs
-    return [device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(outs, specs, strict=True)]
+    return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
+
+
+def _not_sharded(x: Any) -> Any:
+    """Return an operand as an array whose slices have no sharding in their types; a concrete one is on the host."""
+    return as_array(np.asarray(x)) if type(x) is CommittedArray else to_auto(x)
 
 
 def _check_spec(spec: PartitionSpec) -> None:
@@ -281,7 +282,7 @@ def _shard(x: Any, mesh: AnyMesh, spec: PartitionSpec, coordinates: dict[Any, in
 def _assembled(
     shards: Sequence[Any], mesh: AnyMesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]
 ) -> Any:
-    """Concatenate the shards of a result, one for each device, to the global array.
+    """Concatenate the shards of a result, one for each device, to the global array, sharded over the mesh.
 
     ``spec`` is the partition specification of the result. ``indices`` holds for each device its indices along the mesh
     axes ``turns.names``, over which the function is mapped.
@@ -300,4 +301,5 @@ def _assembled(
             [along(i + 1, {**fixed, **dict(zip(names, at, strict=True))}) for at in np.ndindex(*sizes)], i
         )
 
-    return along(0, {})
+    out = along(0, {})
+    return device_put(out, NamedSharding(mesh, spec)) if isinstance(mesh, Mesh) else out
