@@ -404,11 +404,8 @@ def _both_abstract_eval(x: ShapedArray, *, windows: Windows, largest: bool) -> l
 def _both_on_host(x: Any, *, windows: Windows, largest: bool) -> list[Any]:
     geometry = _on_host(windows, x.shape, x.dtype)
     if geometry is None:
-        both = (
-            (reduce_window_max_p if largest else reduce_window_min_p, {}),
-            (window_positions_p, {"largest": largest}),
-        )
-        return [compiled(p, None, (x,), {"windows": windows, **more}) for p, more in both]
+        out = compiled(reduce_window_max_p if largest else reduce_window_min_p, None, (x,), {"windows": windows})
+        return [out, compiled(window_positions_p, None, (x,), {"windows": windows, "largest": largest})]
     return list(host.extremes_and_positions(x, geometry, largest))
 
 
