@@ -43,7 +43,7 @@ from pullback.core.errors import (
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.explicit_shardings import resharded, to_auto
+from pullback.primitives.explicit_shardings import entries_of, resharded, to_auto
 from pullback.primitives.rules import as_moved, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
@@ -160,20 +160,25 @@ def _transpose(ct: Any, x: Any, *, placement: Any, source: Any) -> Any:
 
 def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, placement: Any, source: Any) -> Any:
     (x,), (d,) = args, dims
-    return primitive.bind(x, placement=_with_axis(placement, d, axis), source=_with_axis(source, d, axis)), d
+    new = [_with_axis(each, d, axis.spmd_name, entries_of(typeof(x))[d]) for each in (placement, source)]
+    return primitive.bind(x, placement=new[0], source=new[1]), d
 
 
-def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
+def _with_axis(placement: Any, position: int, wanted: Any, typed: Any) -> Any:
     """Return the placement of a batch: ``placement`` with a mapped axis added at ``position``.
 
-    The new axis is sharded over the mesh axes that ``spmd_axis_name`` of ``vmap`` names; without names, the compiler
-    decides.
+    The new axis is sharded over the mesh axes ``wanted``, which ``spmd_axis_name`` of ``vmap`` names. If that is None,
+    the compiler decides. But over a mesh of explicit axes, the axis is sharded as the type of the batch says,
+    ``typed``, or not at all.
     """
     if not isinstance(placement, NamedSharding):
         return placement
     entries: list[Any] = list(placement.spec.partitions)
     entries += [None] * (position - len(entries))
-    entry = UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name
+    entry = UNCONSTRAINED if wanted is None else wanted
+    if wanted is None and placement.mesh.are_all_axes_explicit:
+        free = frozenset(placement.mesh.axis_names).difference(*map(names_in, entries))
+        entry = typed if free.issuperset(names_in(typed)) else None
     return placement.update(spec=PartitionSpec(*entries[:position], entry, *entries[position:]))
 
 
