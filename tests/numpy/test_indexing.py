@@ -577,3 +577,13 @@ def test_assignments_to_at_say_what_to_write() -> None:
         with pytest.raises(ImmutableArrayError, match=rf"write x = x\.at\[0\]\.{name}\("):
             exec(f"x.at[0] {operation} 2.0", {"x": x})
         assert hasattr(x.at[0], name)
+
+
+def test_a_bool_is_written_under_strict_promotion() -> None:
+    """Eager code wrote it, and compiled code refused it."""
+    for dtype in ("int32", "uint8", "float32", "complex64", "bool"):
+        x = pnp.zeros(3, dtype)
+        with pullback.numpy_dtype_promotion("strict"):
+            for run in (lambda f: f, pullback.jit):
+                out = run(lambda x: x.at[1].set(True))(x)
+                assert (out.dtype, out.tolist()) == (x.dtype, [0, 1, 0])
