@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import masking, provenance, source, traits
-from pullback.core.array import Array, ArrayImpl, resolve_weak_scalars, shape_of, typeof
+from pullback.core import masking, provenance, source
+from pullback.core.array import Array, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
+from pullback.core.elementwise_shapes import elementwise_shape
 from pullback.core.errors import NotLinearError, PullbackError, ShardingTypeError
 from pullback.core.jaxpr import infer
 from pullback.core.runtime import runtime
@@ -76,10 +77,8 @@ class LinearVar:
     def shape(self) -> Shape:
         shape = self._shape
         if shape is None:
-            _find_shapes(self)
-            shape = self._shape
-            if shape is None:
-                shape = self._shape = self.aval.shape
+            shape = elementwise_shape(self)
+            shape = self._shape = self.aval.shape if shape is None else shape
         return shape
 
     @property
@@ -93,52 +92,6 @@ class LinearVar:
     @property
     def size(self) -> int:
         return self.aval.size
-
-
-def _find_shapes(var: LinearVar) -> None:
-    """Find the shape of a result of elementwise operations from those of their operands, where these are known.
-
-    A rule has several operations, and the tape knows the shape of the last one's result. Abstract evaluation of the
-    others would take longer than their transposition of small arrays. Without recursion, since a tape may be long.
-    """
-    waiting = [var]
-    while waiting:
-        var = waiting[-1]
-        if var._aval is not None:
-            var._shape = var._aval.shape
-        if var._shape is not None:
-            waiting.pop()
-            continue
-        if var.primitive is None or not traits.elementwise.of(var.primitive):
-            return
-        unknown = [x for x in var.args if type(x) is LinearVar and x._shape is None]
-        if unknown:
-            waiting += unknown
-            continue
-        var._shape = _broadcast([x._shape if type(x) is LinearVar else shape_of(x) for x in var.args])
-        if var._shape is None:
-            return
-
-
-def _broadcast(shapes: Sequence[Any]) -> Shape | None:
-    """Return the shape to which arrays broadcast; None if it is not one of theirs, or does not consist of numbers."""
-    whole = shapes[0]
-    for shape in shapes:
-        if not _repeats_to(shape, whole):
-            if not _repeats_to(whole, shape):
-                return None
-            whole = shape
-    return whole  # type: ignore[no-any-return]
-
-
-def _repeats_to(shape: Shape, whole: Shape) -> bool:
-    """Whether an array of ``shape``, whose sizes are numbers, broadcasts to ``whole``."""
-    if shape == whole or not shape:
-        return True
-    if len(shape) > len(whole):
-        return False
-    ends = zip(shape, whole[len(whole) - len(shape) :], strict=True)
-    return all(type(n) is int and type(size) is int and n in (1, size) for n, size in ends)
 
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
