@@ -478,16 +478,15 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike | ShapeDtypeStruct) -> Array:
-    """The array repeated to the shape of another, as NumPy does it, and with its sharding.
-
-    If both are traced, the compiler chooses the sharding.
+    """The array repeated to the shape of another, as NumPy does it.
 
     Args:
       arr: an array.
       like_arr: the array with the shape of the result, or its description.
 
     Returns:
-      An array of the dtype of ``arr`` and of the shape of ``like_arr``.
+      An array of the dtype of ``arr`` and of the shape of ``like_arr``. It has the sharding of ``like_arr``, unless that
+      is traced: then the compiler chooses the sharding.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -497,9 +496,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike | ShapeDtypeStruct) -> Ar
     >>> lax.broadcast_like(jnp.ones(3), jnp.zeros((2, 3))).shape
     (2, 3)
     """
-    described = isinstance(like_arr, ShapeDtypeStruct)
-    x, like = array_operand("broadcast_like", arr), like_arr if described else array_operand("broadcast_like", like_arr)
-    shape = like.shape
+    like: Any = like_arr if isinstance(like_arr, ShapeDtypeStruct) else array_operand("broadcast_like", like_arr)
+    x, shape = array_operand("broadcast_like", arr), like.shape
     if broadcast_shape("lax.broadcast_like", [x.shape, shape]) != shape:
         raise ShapeError(f"lax.broadcast_like: an array of shape {x.shape} cannot be broadcast to {shape}")
     out = shapes.broadcast_to(x, shape)
