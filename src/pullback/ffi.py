@@ -95,10 +95,10 @@ def build_ffi_lowering_function(
 
     def write(ctx: Any, *operands: Any, **params: Any) -> Any:
         ir = client.mlir("ir")
-        config = _attributes(ir, {**(backend_config or {}), **params})
+        foreign.prepare(call_target_name)
         aliases = sorted(lowering_args.get("operand_output_aliases", {}).items())
         texts = {
-            "api_version": "4 : i32",
+            "api_version": "1 : i32",
             "has_side_effect": str(bool(lowering_args.get("has_side_effect", False))).lower(),
             "operand_layouts": f"[{foreign.layouts(orders(operand_layouts, ctx.avals_in, 'an operand'))}]",
             "result_layouts": f"[{foreign.layouts(orders(result_layouts, ctx.avals_out, 'a result'))}]",
@@ -107,7 +107,7 @@ def build_ffi_lowering_function(
             texts["output_operand_aliases"] = foreign.aliasing(aliases, len(ctx.avals_out)).partition(" = ")[2]
         attributes = {name: ir.Attribute.parse(text) for name, text in texts.items()}
         attributes["call_target_name"] = ir.StringAttr.get(call_target_name)
-        attributes["backend_config"] = ir.DictAttr.get(config)
+        attributes[foreign.CONFIG] = ir.DictAttr.get(_attributes(ir, {**(backend_config or {}), **params}))
         types = [ir.Type.parse(tensor_type(a.shape, a.dtype)) for a in ctx.avals_out]
         return ir.Operation.create("stablehlo.custom_call", types, list(operands), attributes)
 

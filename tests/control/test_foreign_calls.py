@@ -5,28 +5,25 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import ShapeDtypeStruct, core, custom_vjp, disable_jit, errors, ffi, grad, jit, lax, vmap
-from pullback.backends.compiler.client import register_lapack
+from pullback import ShapeDtypeStruct, core, custom_vjp, disable_jit, dtypes, errors, ffi, grad, jit, lax, vmap
 from pullback.experimental.layout import Layout
 from pullback.interpreters import mlir
 
 A = jnp.array([[4.0, 2.0], [2.0, 5.0]])
 LOWER = {"uplo": np.uint8(ord("L"))}
 UPPER = {"uplo": np.uint8(ord("U"))}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _lapack() -> None:
-    register_lapack()
 
 
 def factor(a: Any, which: dict[str, Any] = UPPER, **options: Any) -> Any:
@@ -141,6 +138,10 @@ def test_within_loops_and_derivatives() -> None:
         (np.array([1, 2]), "dense<[1, 2]> : tensor<2xi64>"),
         (np.array([[True], [False]]), "dense<[[true], [false]]> : tensor<2x1xi1>"),
         (np.array([], np.int32), "dense<> : tensor<0xi32>"),
+        (np.array(3, np.uint16), "dense<3> : tensor<ui16>"),
+        (np.array([1, -2], ml_dtypes.int4), "dense<[1, -2]> : tensor<2xi4>"),
+        (np.array(3, ml_dtypes.uint2), "dense<3> : tensor<ui2>"),
+        (np.zeros(2, dtypes.float0), "dense<[false, false]> : tensor<2xi1>"),
         ((1, 2), "[1, 2]"),
         ((1, "a"), '[1 : i64, "a"]'),
         ({"x": np.int32(1)}, "{x = 1 : i32}"),
@@ -163,14 +164,52 @@ def test_numbers_are_written_exactly(value: Any) -> None:
         assert type(value)(text[0]) == value
 
 
+@pytest.mark.parametrize(
+    ("dtype", "element"),
+    [
+        ("bfloat16", "bf16"), ("float4_e2m1fn", "f4E2M1FN"), ("float8_e3m4", "f8E3M4"), ("float8_e4m3", "f8E4M3"),
+        ("float8_e4m3b11fnuz", "f8E4M3B11FNUZ"), ("float8_e4m3fn", "f8E4M3FN"), ("float8_e4m3fnuz", "f8E4M3FNUZ"),
+        ("float8_e5m2", "f8E5M2"), ("float8_e5m2fnuz", "f8E5M2FNUZ"), ("float8_e8m0fnu", "f8E8M0FNU"),
+    ],
+)  # fmt: skip
+def test_small_numbers_are_attributes(dtype: str, element: str) -> None:
+    call = ffi.ffi_call("somewhere", ShapeDtypeStruct((2,), "float32"))
+    attributes = {"v": np.ones((), dtype)[()], "w": np.array([1.0, 2.0], dtype)}
+    module = jit(lambda x: call(x, **attributes)).lower(jnp.ones(2)).compiler_ir("stablehlo")
+    (function,) = module.body.operations
+    config = function.regions[0].blocks[0].operations[0].attributes["mhlo.backend_config"]
+    assert str(config["v"]) == f"1.000000e+00 : {element}"
+    assert str(config["w"]) == f"dense<[1.000000e+00, 2.000000e+00]> : tensor<2x{element}>"
+
+
+def test_attributes_are_named_as_in_jax() -> None:
+    """Tools that read programs find the attributes of the typed interface as ``mhlo.backend_config``."""
+    call = ffi.ffi_call("somewhere", ShapeDtypeStruct((2,), "float32"))
+    assert "mhlo.backend_config = {v = 1 : i64}" in lines(lambda x: call(x, v=1), jnp.ones(2))
+
+
+def test_routines_of_lapack_are_registered() -> None:
+    """A program that calls one compiles in a process that has used none."""
+    code = """
+        from pullback import ffi, jit
+        call = ffi.ffi_call("lapack_sgetrf_ffi", (), has_side_effect=True)
+        assert "lapack_sgetrf_ffi" in jit(lambda: call()).lower().compile().as_text()
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
 def test_what_is_refused() -> None:
     out = ShapeDtypeStruct((2,), "float32")
     x = jnp.ones(2)
-    for value in (None, 1j, object()):
+    for value in (None, 1j, object(), np.ones(2, complex), np.array(["a"])):
         with pytest.raises(TypeError, match="the attribute v must be a number"):
             ffi.ffi_call("somewhere", out)(x, v=value)
     with pytest.raises(errors.JaxRuntimeError, match="somewhere"):
         ffi.ffi_call("somewhere", out)(x)
+    with pytest.raises(ValueError, match=r"has None as result 0, but it takes types with a shape and a dtype"):
+        ffi.ffi_call("somewhere", None)
+    with pytest.raises(ValueError, match=r"has \(\) as result 1"):
+        ffi.ffi_call("somewhere", (out, ()))
     with pytest.raises(ValueError, match=r"vmap_method must be None or one of .* got 'all'"):
         ffi.ffi_call("somewhere", out, vmap_method="all")
     with pytest.raises(ValueError, match="names operand 0 and result 1"):

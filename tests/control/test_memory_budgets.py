@@ -6,7 +6,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import checkpoint, custom_vjp, grad, jit, lax, linearize, value_and_grad, vjp, vmap
+from pullback import checkpoint, custom_vjp, grad, jit, lax, linearize, make_jaxpr, value_and_grad, vjp, vmap
 from pullback.control.memory_budgets import inputs_only
 from pullback.control.memory_plans import planner
 from pullback.core.errors import ArgumentError, MemoryBudgetError
@@ -180,6 +180,22 @@ def _steps(equations: int) -> float:
 def test_the_steps_of_a_plan_grow_with_the_program() -> None:
     small, large = _steps(600), _steps(2_400)
     assert large < 4 * 1.3 * small
+
+
+def test_plans_prefer_memory_that_is_reused() -> None:
+    """The C library reuses blocks of at most 32 MiB; with a larger budget, recomputation may take less time."""
+
+    def squares(ws, x):
+        for w in ws:
+            y = x @ w
+            x = 0.1 * y * y + 0.5 * x
+        return jnp.mean(x**2)
+
+    closed, _ = inputs_only(make_jaxpr(squares)([jnp.zeros((32, 32))] * 24, jnp.zeros((8192, 32))))
+    plans = planner(closed, [True] * 25)
+    assert plans.usual.peak == pytest.approx(48 * 2**20, rel=0.01)
+    assert plans.within(40 * 2**20, "grad").peak <= 32 * 2**20
+    assert plans.within(plans.usual.peak, "grad") == plans.unchanged()
 
 
 def test_an_error_names_the_lines_within_checkpointed_segments() -> None:

@@ -55,6 +55,13 @@ def test_seeds_and_the_cipher() -> None:
     assert extended.random_seed(3, OWN) == extended.seed_with_impl(OWN, 3)
     for impl, name in ((extended.threefry_prng_impl, "threefry2x32"), (extended.rbg_prng_impl, "rbg")):
         assert random.key_impl(random.key(0, impl=impl)) == name
+    for seeds in ([[3, 4], [5, 6]], np.zeros((0, 2), int)):
+        for keys in (extended.random_seed(seeds, OWN), jit(lambda x: extended.random_seed(x, OWN))(jnp.array(seeds))):
+            assert keys.shape == np.shape(seeds)
+            assert keys.dtype == KEY.dtype
+            assert all(key == random.key(n, impl=OWN) for key, n in zip(keys.ravel(), np.ravel(seeds), strict=True))
+    with pytest.raises(TypeError, match="the seed must be an integer"):
+        extended.random_seed([0.5], extended.rbg_prng_impl)
     hashed = extended.threefry_2x32(jnp.array([1, 2], "uint32"), jnp.arange(4, dtype="uint32"))
     assert hashed.tolist() == [4128513521, 3192206206, 2345921600, 3057534555]  # of JAX
     odd = extended.threefry_2x32(jnp.array([1, 2], "uint32"), jnp.arange(3, dtype="uint32").reshape(3, 1))

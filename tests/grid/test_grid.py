@@ -154,9 +154,10 @@ def test_every_primitive_has_a_row() -> None:
 
     ``random_loop`` and ``newton_loop`` stand within lowering rules only, and ``size_value`` is that of a symbolic size.
     ``mesh_cast`` and ``reshard`` are of types with shardings, in ``tests/spmd``. Derivatives of QR and of eigenvalues
-    are in ``test_qr.py`` and ``test_eigen.py``.
+    are in ``test_qr.py`` and ``test_eigen.py``, and extremes of windows with their positions in
+    ``test_window_reductions.py``.
     """
-    elsewhere = {"random_loop", "newton_loop", "size_value", "mesh_cast", "reshard"}
+    elsewhere = {"random_loop", "newton_loop", "size_value", "mesh_cast", "reshard", "window_extremes_and_positions"}
     elsewhere |= {"qr_differential", "qr_pull", "qr_pull_of_r", "eigenvalues_differential", "eigenvalues_pull"}
     of_functions = {s.operation.rpartition(".")[2] for s in OF_FUNCTIONS} & {p.name for p in PUBLIC}
     assert primitives() - elsewhere - {s.operation for s in OF_PRIMITIVES} - of_functions == set()

@@ -91,6 +91,11 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "random.multivariate_normal": (KEY, Y, jnp.eye(3)), "random.gumbel": (KEY,), "random.cauchy": (KEY,),
     "scipy.ndimage.map_coordinates": (X, [jnp.array([-2.0, 0.3, 5.0])], 1), "scipy.special.logsumexp": (X,),
     "scipy.signal.sosfilt": (jnp.array([[1.0, 0.5, 0.0, 1.0, 0.2, 0.0]]), X), "scipy.integrate.trapezoid": (X,),
+    "scipy.signal.bode": ((X, X), 1.5), "scipy.signal.freqresp": ((X, X), 1.5), "scipy.signal.lsim": ((X, X), X, Y),
+    "scipy.signal.dbode": ((X, X, 0.5), 1.5), "scipy.signal.dfreqresp": ((X, X, 0.5), 1.5),
+    "scipy.signal.dlsim": ((X, X, 0.5), X), "scipy.signal.impulse": ((X, X),), "scipy.signal.step": ((X, X),),
+    "scipy.signal.dimpulse": ((X, X, 0.5),), "scipy.signal.dstep": ((X, X, 0.5),),
+    "scipy.signal.cont2discrete": ((X, X), 0.5), "scipy.signal.group_delay": ((X, X), 1.5),
     "scipy.stats.binom.logcdf": (3.0, 5.0, 0.43), "scipy.stats.norm.pdf": (X,), "scipy.special.zeta": (2.5, 1.5),
     "experimental.ode.odeint": (lambda y, t, k: -k * y, Y, jnp.array([0.0, 1.0]), 1.5),
 }  # fmt: skip

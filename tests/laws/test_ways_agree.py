@@ -35,11 +35,28 @@ ASK_FOR_VALUES = {
 
 PYTHON_NUMBERS_ARE_NO_OPERANDS = ("lax.",)
 """Where a Python number beside an array of another dtype is taken for one of that dtype, and a traced one refused."""
-REFUSED_BY_VALUE = {("scipy.signal.lfilter", "bool"), ("scipy.signal.lfilter_zi", "bool")}
-"""Calls with a leading coefficient of zero, which is refused where it is known."""
+REFUSED_BY_VALUE = {
+    (f"scipy.signal.{name}", "bool")
+    for name in (
+        "bilinear", "lfilter", "lfilter_zi", "lp2bp", "lp2bs", "lp2hp", "lp2lp", "normalize", "ss2zpk", "tf2ss",
+        "tf2zpk", "vectorstrength",
+    )
+}  # fmt: skip
+"""Calls with a leading coefficient or a period of zero, which is refused or left out where it is known."""
 DESIGNS = {
     f"scipy.signal.{name}"
-    for name in ("bessel", "butter", "cheby1", "cheby2", "ellip", "firwin", "iirfilter", "iirnotch", "iirpeak")
+    for name in (
+        "bessel",
+        "butter",
+        "cheby1",
+        "cheby2",
+        "ellip",
+        "ellipap",
+        "firwin",
+        "iirfilter",
+        "iirnotch",
+        "iirpeak",
+    )
 }
 """Functions that refuse known frequencies out of range; results of traced ones are NaN."""
 ALWAYS = ("float16", "int8", "uint32", "uint32 beside int8", "a Python float")

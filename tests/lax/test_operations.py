@@ -209,3 +209,10 @@ def test_precisions_and_algorithms_print_as_their_names():  # libraries look for
     assert str(lax.RandomAlgorithm.RNG_PHILOX) == "RNG_PHILOX"
     with pytest.raises(ValueError, match="precision must be"):  # a pair has precisions, not algorithms
         lax.dot(X, Y, precision=("high", lax.DotAlgorithmPreset.DEFAULT))
+
+
+def test_a_description_says_the_shape_of_a_broadcast() -> None:
+    like = pullback.ShapeDtypeStruct((2, 3), "int8")
+    for run in (lambda f: f, jit):
+        out = run(lambda x: lax.broadcast_like(x, like))(pnp.ones(3))
+        assert (out.shape, out.dtype) == ((2, 3), np.float32)

@@ -44,8 +44,8 @@ def names(module: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.attr
 
 
-PUBLIC = {("numpy/indexing.py", "place")}
-"""Names that are NumPy's."""
+PUBLIC = {("numpy/indexing.py", "place"), ("scipy/signal/pole_placement.py", "place_poles")}
+"""Names that are NumPy's and SciPy's."""
 
 
 def test_retired_words_name_nothing() -> None:

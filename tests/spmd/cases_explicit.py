@@ -222,3 +222,66 @@ def test_a_constraint_is_what_a_type_says_and_arrays_without_a_sharding_are_not_
             run(lambda v: lax.with_sharding_constraint(v, whole))(put(np.ones((8, 4)), "x"))
         with pytest.raises(ShardingTypeError, match="acts as an assert"):
             run(lambda v: lax.with_sharding_constraint(v, NamedSharding(MESH, P(reduced={"x"}))))(jnp.ones(8))
+
+
+def test_results_of_shard_map_have_types_without_a_current_mesh() -> None:
+    """Eager code refused less than compiled code, for its arrays had no sharding in their type."""
+    doubled = pullback.shard_map(lambda x: 2 * x, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    for run in (lambda f: f, jit):
+        out = run(doubled)(NUMBERS)
+        assert out.sharding.is_equivalent_to(NamedSharding(MESH, P("x")), 2)
+        assert out.sharding.mesh.axis_types == MESH.axis_types
+        assert str(pullback.typeof(out)) == "float32[8@x,4]"
+        with pytest.raises(ShardingTypeError, match="slice on sharded dims"):
+            run(lambda x: lax.slice_in_dim(doubled(x), 0, 2))(NUMBERS)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit])
+def test_batches_that_are_put_on_a_mesh_have_its_sharding_in_their_types(run: Any) -> None:
+    """Eager results under vmap had a mesh of other axis types than compiled ones."""
+    columns = NamedSharding(MESH, P("y"))
+    for x, expected in ((jnp.asarray(NUMBERS), "8,4@y"), (put(NUMBERS, "x"), "8@x,4@y")):
+        out = run(vmap(lambda row: pullback.device_put(row, columns)))(x)
+        assert str(pullback.typeof(out)) == f"float32[{expected}]"
+        assert out.tolist() == NUMBERS.tolist()
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, lambda f: grad(lambda x: (f(f(x)) ** 2).sum()), vmap])
+def test_devices_in_turn_take_and_return_sharded_arrays(transform: Any) -> None:
+    """They refused arrays whose types have a sharding, and returned arrays on one device."""
+    mesh = pullback.make_mesh((4,), ("x",))
+    f = transform(pullback.shard_map(lambda x: jnp.sin(x) * x, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
+    for spec in (None, P(), P("x") if transform is not vmap else P(None, "x")):
+        x = jnp.asarray(NUMBERS) if spec is None else pullback.device_put(NUMBERS, NamedSharding(mesh, spec))
+        expected = f(x)
+        with pullback.disable_jit():
+            out = f(x)
+        assert str(pullback.typeof(out)) == str(pullback.typeof(expected))
+        np.testing.assert_allclose(out, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit])
+def test_zeros_that_are_derivatives_have_the_shardings_of_their_types(run: Any) -> None:
+    """They had none in eager code."""
+    x, f = put(NUMBERS, "x"), lambda number: (put(NUMBERS, "x", "y"), number * put(NUMBERS))
+    expected = ["float32[8@x,4@y]", "float32[8,4]"]
+    for tangents in (run(lambda n: pullback.jvp(f, (n,), (n,))[1])(2.0), run(pullback.linearize(f, 2.0)[1])(1.0)):
+        assert list(map(str, map(pullback.typeof, tangents))) == expected
+        assert not np.asarray(tangents[0]).any()
+    gradient = run(grad(lambda x: 1.0))(x)
+    assert str(pullback.typeof(gradient)) == "float32[8@x,4]"
+    assert not np.asarray(gradient).any()
+
+
+def test_shardings_over_a_mesh_without_devices_in_eager_code() -> None:
+    """An array that is sharded has the devices; zeros like a description over such a mesh stay where they are."""
+    mesh = MESH.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
+    logical = NamedSharding(mesh.abstract_mesh, P("x"))
+    x = pullback.device_put(NUMBERS, NamedSharding(mesh, P("x", "y")))
+    f = lambda x: lax.with_sharding_constraint(x, logical) * 2
+    for run in (f, jit(f)):
+        assert run(x).sharding.is_equivalent_to(NamedSharding(mesh, P("x")), 2)
+    np.testing.assert_array_equal(grad(lambda x: (f(x) ** 2).sum())(x), 8 * NUMBERS)
+    zeros = lax.full_like(pullback.ShapeDtypeStruct((8, 2), "float32", sharding=logical), 0)
+    assert zeros.devices() == {pullback.devices()[0]}
+    assert zeros.tolist() == [[0, 0]] * 8

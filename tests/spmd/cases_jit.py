@@ -585,8 +585,12 @@ def test_arrays_that_are_sharded_alike():
     assert jit(lambda x: jnp.zeros(8) + 1)(x).sharding.spec == P()
     assert grad(jit(lambda x: shard_alike(x, jnp.sin(x))[1].sum()))(x).sharding.spec == P("x")
     assert jit(vmap(lambda x: shard_alike(2 * x, x)[0]))(x).tolist() == (2 * NUMBERS_ALIKE).tolist()
-    with pytest.raises(NotImplementedError, match="call it within jit"):
-        shard_alike(x, x)
+    plain = jnp.asarray(NUMBERS_ALIKE)
+    for pair in ((x, plain), (plain, x), (x, pullback.device_put(plain, DEVICES[1]))):
+        for out in shard_alike(*pair):
+            assert out.sharding == x.sharding
+            assert out.tolist() == NUMBERS_ALIKE.tolist()
+    assert [type(out) for out in shard_alike(plain, plain)] == [type(plain)] * 2
     with pytest.raises(ValueError, match="equal shapes"):
         jit(lambda x: shard_alike(x, x[:2]))(x)
 

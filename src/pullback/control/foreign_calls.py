@@ -29,14 +29,16 @@ for _p in (ffi_call_p, ffi_effect_p):
 
 def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, attributes: Any, **params: Any) -> Any:
     """The lowering rule: emit a custom call of the function ``target``, with side effects if ``effect``."""
+    foreign.prepare(target)
     version = params["api_version"]
-    older = foreign.Attribute("", params["legacy"] or "").text
-    config = f"{{{foreign.written(attributes)}}}" if version == 4 else older
+    if version == 4:
+        config = f"api_version = 1 : i32, {foreign.CONFIG} = {{{foreign.written(attributes)}}}"
+    else:
+        config = f"api_version = {version} : i32, backend_config = {foreign.Attribute('', params['legacy'] or '').text}"
     fields = [
         f"call_target_name = {foreign.Attribute('', target).text}",
         f"has_side_effect = {str(effect).lower()}",
-        f"api_version = {version} : i32",
-        f"backend_config = {config}",
+        config,
         f"operand_layouts = [{foreign.layouts(params['input_layouts'])}]",
         f"result_layouts = [{foreign.layouts(params['output_layouts'])}]",
         foreign.aliasing(params["aliases"], len(types)),
@@ -136,6 +138,17 @@ def _aliases(aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs
     return found
 
 
+def _declared(results: Sequence[Any]) -> tuple[ShapedArray, ...]:
+    """The types of the results that ``ffi_call`` was told."""
+    for i, x in enumerate(results):
+        if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            raise ForeignCallError(
+                f"ffi_call: result_shape_dtypes has {x!r} as result {i}, but it takes types with a shape and a dtype, "
+                "such as ShapeDtypeStruct, or one sequence of these"
+            )
+    return tuple(abstractify(x).update(weak_type=False) for x in results)
+
+
 def _orders(layouts: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tuple[int, ...], ...]:
     """Convert each array's layout to an order of axes, from major to minor; a layout None is row-major.
 
@@ -166,7 +179,8 @@ def ffi_call(
     """Make a function that calls a registered foreign function, in eager mode and in compiled programs.
 
     Args:
-      target_name: the name of the foreign function, see :func:`register_ffi_target`.
+      target_name: the name of the foreign function, see :func:`register_ffi_target`. The routines of LAPACK are
+        registered on CPUs, as ``lapack_spotrf_ffi``.
       result_shape_dtypes: the type of its result, a ``ShapeDtypeStruct`` or an object with a shape and a dtype, or a
         sequence of these.
       has_side_effect: whether it has effects, so that it must run even if its results are not needed.
@@ -180,7 +194,7 @@ def ffi_call(
     Returns:
       ``call(*operands, **attributes)``, which returns an array, or a tuple of arrays for a sequence of types.
       Attributes are numbers (NumPy scalars for other sizes than 64 bits), strings, NumPy arrays, and tuples or
-      dictionaries of these.
+      dictionaries of these. An array without axes is an array to the function, and no number.
 
     Raises:
       ForeignCallError: an argument is invalid; from a call, an attribute is of another kind, types do not match, or the
@@ -190,8 +204,6 @@ def ffi_call(
     >>> import numpy as np
     >>> import pullback.numpy as jnp
     >>> from pullback import ShapeDtypeStruct, ffi
-    >>> from pullback.backends.compiler.client import register_lapack
-    >>> register_lapack()
     >>> a = jnp.array([[4.0, 2.0], [2.0, 5.0]])
     >>> types = ShapeDtypeStruct((2, 2), "float32"), ShapeDtypeStruct((), "int32")
     >>> out, info = ffi.ffi_call("lapack_spotrf_ffi", types)(a, uplo=np.uint8(ord("U")))
@@ -210,9 +222,7 @@ def ffi_call(
     if legacy_backend_config is not None and custom_call_api_version == 4:
         raise ForeignCallError("ffi_call: legacy_backend_config is for a custom_call_api_version of 1 to 3")
     several = isinstance(result_shape_dtypes, (tuple, list))
-    declared = tuple(
-        abstractify(x).update(weak_type=False) for x in (result_shape_dtypes if several else [result_shape_dtypes])
-    )
+    declared = _declared(result_shape_dtypes if several else [result_shape_dtypes])
 
     @api_boundary
     def call(*operands: Any, **attributes: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,10 @@ from pullback.transforms.traces.stage import stage_flat
 _ROUNDS = 7
 _ROOM = 0.95
 """The share of a budget that plans use, if possible: compilers may need a few in a hundred more than is predicted."""
+_REUSED = 32 << 20
+"""The largest block of memory that the C library reuses from call to call (``backends/host/memory.py``)."""
+_MAPPED = 0.3e-9
+"""The time for each byte of a larger block: the system maps new pages in each call, and fills them with zeros."""
 
 
 @cached_by_jaxpr
@@ -115,6 +120,11 @@ class Planner:
             }
         return self._options
 
+    @cached_property
+    def floor(self) -> float:
+        """The least memory for which there is a choice, by the estimates that plans are made from."""
+        return least_memory(self.cuts, self.options)
+
     def of(self, segments: Sequence[Segment]) -> Plan:
         """Return the plan with these segments, with the predicted peak of its program."""
         key = tuple([(s.start, s.end, s.kept, s.loop) for s in segments])
@@ -142,13 +152,23 @@ class Planner:
         """
         if self.usual.peak <= budget:
             return self.unchanged()
-        self._search(_ROOM * budget)
-        found = self._best(_ROOM * budget) or self._best(budget)
+        room = _ROOM * budget
+        if room <= _REUSED or not self._reuses_memory():
+            self._search(room)
+        found = self._best(room) or self._best(budget)
         if found is None:
             found = self.least()
             if found.peak > budget:
                 raise _too_small(what, budget, found)
         return found
+
+    def _reuses_memory(self) -> bool:
+        """Whether a plan whose memory is reused takes less time than any with more, which has to be mapped."""
+        reused = _ROOM * _REUSED
+        if self.floor <= reused:
+            self._search(reused)
+        found = self._best(reused)
+        return found is not None and self._cost(found) <= self._mapping(_REUSED)
 
     def _search(self, budget: float) -> None:
         """Make plans whose peaks approach a budget."""
@@ -176,7 +196,14 @@ class Planner:
 
     def _best(self, budget: float) -> Plan | None:
         """Return the plan of least time within a budget, of those that were made so far for any budget."""
-        return min((p for p in self._plans.values() if p.peak <= budget), key=lambda p: p.extra, default=None)
+        return min((p for p in self._plans.values() if p.peak <= budget), key=self._cost, default=None)
+
+    def _cost(self, plan: Plan) -> float:
+        """Return the time that a plan adds, as a share of the time of the step, with that of mapping its memory."""
+        return plan.extra + (self._mapping(plan.peak) if plan.peak > _REUSED else 0.0)
+
+    def _mapping(self, size: float) -> float:
+        return _MAPPED * size / max(self.time, 1e-12)
 
     @staticmethod
     def _is_close(plan: Plan | None, budget: float) -> bool:
@@ -197,12 +224,11 @@ class Planner:
         """Return the plan with the least peak that was found."""
         if not self._tried_least:
             self._tried_least = True
-            floor = least_memory(self.cuts, self.options)
             worse, best = 0, math.inf
             for scale in (1.01, 1.05, 1.1, 1.2, 1.3, 1.5):
-                segments = choose(self.cuts, self.options, scale * floor)
+                segments = choose(self.cuts, self.options, scale * self.floor)
                 if segments is not None:
-                    peak = self._peaks[scale * floor] = self.of(segments).peak
+                    peak = self._peaks[scale * self.floor] = self.of(segments).peak
                     worse = worse + 1 if peak >= best else 0
                     best = min(best, peak)
                 if worse == 2:  # more memory for the search is more memory for the program, from here on

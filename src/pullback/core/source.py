@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from pullback.core.config import config
@@ -219,6 +219,11 @@ _DEEPEST = 20  # nested transformations; also bounds the search in objects that 
 
 def describe_function(function: object) -> str:
     """Format a function as ``name at file:line``, or as its repr if it has no Python code."""
+    if type(function) is FunctionType and not function.__dict__:  # fast path: it wraps nothing
+        code = function.__code__
+        if is_internal(code.co_filename):
+            return function.__qualname__
+        return f"{function.__qualname__} at {code.co_filename}:{code.co_firstlineno}"
     while isinstance(function, functools.partial):
         function = function.func
     for _ in range(_DEEPEST):

@@ -220,6 +220,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
     >>> tree.unflatten(tree.structure({"b": 1, "a": (2, None)}), ["x", "y"])
     {'a': ('x', None), 'b': 'y'}
     """
+    if type(leaves) is list and _tuple_treedefs.get(len(leaves)) is treedef:  # fast path: arguments that are leaves
+        return tuple(leaves)
     try:
         return treedef.unflatten(leaves)
     except (AttributeError, TypeError) as error:

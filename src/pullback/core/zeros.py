@@ -17,7 +17,8 @@ from pullback.core.types import ZERO, ShapedArray
 def zeros_of(aval: ShapedArray) -> Any:
     """Return an array of zeros of the type ``aval``.
 
-    While a program is being traced, an operation of the program makes the zeros, so that they are no constant.
+    While a program is being traced, an operation of the program makes the zeros, so that they are no constant. If the
+    type has a sharding, so have the zeros.
     """
     if type(aval) is not ShapedArray:
         return aval.vspace_zero()
@@ -25,7 +26,7 @@ def zeros_of(aval: ShapedArray) -> Any:
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # float0 is a void
         return scalar_array(zero, aval.weak_type)
-    if recorders and runtime.is_recording():
+    if aval.explicit is not None or (recorders and runtime.is_recording()):
         return runtime.zeros(aval)
     return ArrayImpl(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval.weak_type)
 

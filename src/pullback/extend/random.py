@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pullback import numpy as jnp
@@ -19,6 +20,7 @@ from pullback.core.faces import face
 from pullback.core.types import Shape
 from pullback.primitives.random.bits import Algorithm, threefry2x32_p
 from pullback.random.keys import define
+from pullback.transforms.autodiff.vmap import vmap
 
 __all__ = [
     "define_prng_impl", "random_seed", "rbg_prng_impl", "seed_with_impl", "threefry2x32_p", "threefry_2x32",
@@ -81,37 +83,49 @@ def define_prng_impl(
 
 
 def random_seed(seeds: ArrayLike, impl: Any) -> Array:
-    """Return the random key of a seed, for a generator; the same as ``random.key(seeds, impl=impl)``.
+    """Return the random key of each seed, for a generator, as ``random.key(seed, impl=impl)`` for one.
 
     Args:
-      seeds: an integer without axes.
+      seeds: integers of any shape.
       impl: the generator: its name, or the dtype of its keys.
 
     Returns:
-      A key.
+      An array of keys, of the shape of ``seeds``.
+
+    Raises:
+      OperandError: the seeds are not integers (a TypeError).
+      ArgumentError: the generator is unknown (a ValueError).
 
     >>> from pullback.extend.random import random_seed, rbg_prng_impl
     >>> random_seed(0, rbg_prng_impl).dtype
     key<rbg>
+    >>> random_seed([[0, 1, 2], [3, 4, 5]], rbg_prng_impl).shape
+    (2, 3)
     """
-    return random.key(seeds, impl=impl)
+    if not jnp.ndim(seeds):
+        return random.key(seeds, impl=impl)
+    keys = jnp.asarray(seeds)
+    one: Any = partial(random.key, impl=impl)
+    for _ in range(keys.ndim):
+        one = vmap(one)
+    return one(keys)  # type: ignore[no-any-return]
 
 
 def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
-    """Return the random key of a seed, for a generator: :func:`random_seed` with its arguments exchanged.
+    """Return the random key of each seed, for a generator: :func:`random_seed` with its arguments exchanged.
 
     Args:
       impl: the generator: its name, or the dtype of its keys.
-      seed: an integer without axes.
+      seed: integers of any shape.
 
     Returns:
-      A key.
+      An array of keys, of the shape of ``seed``.
 
     >>> from pullback.extend.random import seed_with_impl, threefry_prng_impl
     >>> seed_with_impl(threefry_prng_impl, 0).dtype
     key<fry>
     """
-    return random.key(seed, impl=impl)
+    return random_seed(seed, impl)
 
 
 def threefry_2x32(keypair: tuple[ArrayLike, ArrayLike], count: ArrayLike) -> Array:

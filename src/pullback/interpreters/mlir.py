@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.backends.compiler import client
-from pullback.backends.hlo import bindings
+from pullback.backends.hlo import bindings, foreign
 from pullback.backends.hlo.bindings import LoweringRuleContext as LoweringRuleContext
 from pullback.backends.hlo.builder import _nested, element_type, tensor_type
 from pullback.backends.host.calls import target_on
@@ -261,9 +261,10 @@ def custom_call(
       call_target_name: the name of the function, as passed to ``ffi.register_ffi_target``.
       result_types: the ``ir.Type`` of each result.
       operands: the ``ir.Value`` of each operand.
-      backend_config: further data for the function; from version 4 on a dictionary of ``ir.Attribute``.
+      backend_config: further data for the function: a text, or for the typed interface a dictionary of
+        ``ir.Attribute``.
       has_side_effect: whether the function has a side effect.
-      api_version: the version of the calling convention.
+      api_version: the version of the calling convention, if ``backend_config`` is a text.
       extra_attributes: further attributes of the operation.
 
     Returns:
@@ -284,15 +285,15 @@ def custom_call(
     """
     ir = client.mlir("ir")
     if isinstance(backend_config, dict):
-        config = ir.DictAttr.get(backend_config)
+        config, api_version = {foreign.CONFIG: ir.DictAttr.get(backend_config)}, 1
     else:
         text = backend_config.decode() if isinstance(backend_config, bytes) else backend_config
-        config = ir.StringAttr.get(text)
+        config = {"backend_config": ir.StringAttr.get(text)}
     attributes = {
         "call_target_name": ir.StringAttr.get(call_target_name),
         "has_side_effect": ir.BoolAttr.get(has_side_effect),
         "api_version": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), api_version),
-        "backend_config": config,
+        **config,
         **(extra_attributes or {}),
     }
     return ir.Operation.create(

@@ -161,7 +161,7 @@ def _unsummed(axis: int, operand: int, x: Shape, *, axes: Shape) -> tuple[dict[s
 @reduce_sum_p.transpose
 def _reduce_sum_transpose(ct: Any, x: LinearVar, *, axes: Shape) -> Any:
     shape = x.shape
-    unreduced = tuple(i for i in range(len(shape)) if i not in axes)
+    unreduced = [i for i in range(len(shape)) if i not in axes]
     return (shapes.broadcast_in_dim(ct, shape, unreduced),)
 
 

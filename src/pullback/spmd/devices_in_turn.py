@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices.shardings import PartitionSpec, names_in
-from pullback.core.array import as_array, typeof
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in
+from pullback.core.array import CommittedArray, as_array, typeof
 from pullback.core.errors import ShardMapError, UnsupportedArgumentError
 from pullback.core.jaxpr import free_axes, infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
@@ -23,7 +24,9 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, stack
 from pullback.primitives.arrays.slicing import slice as slice_of
+from pullback.primitives.explicit_shardings import to_auto
 from pullback.spmd.shard_map_primitive import AnyMesh, axes_of, shard_shape, sums_of
+from pullback.transforms.programs.transfer import device_put
 from pullback.transforms.traces.batch import batch_flat
 
 
@@ -202,7 +205,7 @@ def emulate_spmd(
     """
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
-    outer_trace, axes = state.trace, state.axes
+    outer_trace, axes, whole = state.trace, state.axes, list(map(_not_sharded, arrays))
     finished: list[Any] = [None] * turns.count
 
     def on_device(device: int) -> None:
@@ -211,7 +214,7 @@ def emulate_spmd(
         try:
             turns.wait_for_turn(device)
             state.trace, state.axes = outer_trace, axes
-            shards = [_shard(x, mesh, spec, coordinates) for x, spec in zip(arrays, in_specs, strict=True)]
+            shards = [_shard(x, mesh, spec, coordinates) for x, spec in zip(whole, in_specs, strict=True)]
             state.trace = trace
             with axes_of(mesh, manual, check_vma, "shard_map"):
                 outs = run(*[ShardTracer(trace, x, aval.varying) for x, aval in zip(shards, avals, strict=True)])
@@ -247,6 +250,11 @@ def emulate_spmd(
     return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
 
 
+def _not_sharded(x: Any) -> Any:
+    """Return an operand as an array whose slices have no sharding in their types; a concrete one is on the host."""
+    return as_array(np.asarray(x)) if type(x) is CommittedArray else to_auto(x)
+
+
 def _check_spec(spec: PartitionSpec) -> None:
     """Raise if a specification is unreduced or reduced, which the shards of devices that run in turn do not record."""
     if sums_of(spec):
@@ -274,7 +282,7 @@ def _shard(x: Any, mesh: AnyMesh, spec: PartitionSpec, coordinates: dict[Any, in
 def _assembled(
     shards: Sequence[Any], mesh: AnyMesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]
 ) -> Any:
-    """Concatenate the shards of a result, one for each device, to the global array.
+    """Concatenate the shards of a result, one for each device, to the global array, sharded over the mesh.
 
     ``spec`` is the partition specification of the result. ``indices`` holds for each device its indices along the mesh
     axes ``turns.names``, over which the function is mapped.
@@ -293,4 +301,5 @@ def _assembled(
             [along(i + 1, {**fixed, **dict(zip(names, at, strict=True))}) for at in np.ndindex(*sizes)], i
         )
 
-    return along(0, {})
+    out = along(0, {})
+    return device_put(out, NamedSharding(mesh, spec)) if isinstance(mesh, Mesh) else out

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
-from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh, exchange_mesh
+from pullback.backends.devices.meshes import AbstractMesh, AxisType, Mesh, current_mesh, exchange_mesh, in_types
 from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in
 from pullback.core.axes import new_axis
 from pullback.core.check_rules import checked_program
@@ -139,7 +139,8 @@ def _global_aval(
         own = () if aval.explicit is None else aval.explicit.spec.partitions
         pairs = itertools.zip_longest(spec.partitions, own)
         entries = [(*names_in(manual_entry), *names_in(entry)) for manual_entry, entry in pairs]
-        sharding = NamedSharding(mesh.abstract_mesh, spec.update(entries))
+        typed = in_types(mesh) if isinstance(mesh, Mesh) else mesh.abstract_mesh
+        sharding = NamedSharding(typed, spec.update(entries))
     return aval.update(shape=shape, varying=(aval.varying - manual) | outer, sharding=sharding)
 
 

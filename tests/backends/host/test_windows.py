@@ -74,6 +74,24 @@ def test_windows_of_any_geometry(seed: int, dtype: Any) -> None:
         np.testing.assert_array_equal(windows.put(numbers, at, geometry, shape), summed)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(40))
+def test_extremes_with_their_positions_have_the_same_bits(seed: int, dtype: Any) -> None:
+    """Of zeros of both signs, and of NaNs, as well; also where windows are columns, of few and of many elements."""
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(1, 5))
+    shape = tuple(rng.integers(1, (0, 700, 60, 16, 9)[ndim], ndim).tolist())
+    x = rng.choice(np.array([-1, -0.0, 0.0, 1, np.inf, -np.inf, np.nan, -np.nan], dtype), shape)
+    geometry = _geometry(rng, shape)
+    if seed % 2 and ndim > 1:
+        geometry[-1] = (shape[-1], 1, 1, 0, 1)
+    for largest in (False, True):
+        out, at = windows.extremes_and_positions(x, geometry, largest)
+        alone = windows.extremes(x, geometry, largest)
+        np.testing.assert_array_equal(out.view(f"u{x.itemsize}"), alone.view(f"u{x.itemsize}"))
+        np.testing.assert_array_equal(at, windows.positions(x, geometry, largest))
+
+
 @pytest.mark.parametrize("columns", [1, 3, 40])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tiles_of_columns(dtype: Any, columns: int) -> None:
@@ -116,6 +134,7 @@ def test_arrays_that_are_read_may_be_read_only() -> None:
     np.testing.assert_array_equal(windows.put(numbers, at, geometry, (6,)), [0, 1, 0, 1, 0, 1])
     for kind, operand, result, positions in (
         ("extremes", np.zeros(6), numbers, None), ("find", np.zeros(6), None, at), ("put", x, np.ones(3), at),
+        ("find", np.zeros(6), numbers, np.zeros(3, np.int32)),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="expected"):
             own.loops.windows(kind, operand, result, positions, tuple(geometry), True, 0)
@@ -127,7 +146,7 @@ def test_wrong_arrays_are_errors() -> None:
     for kind, operand, result, positions, given in (
         ("extremes", x.astype(int), out, None, geometry), ("extremes", x, out[:2], None, geometry),
         ("extremes", x, None, None, geometry), ("extremes", x[::2], out, None, geometry),
-        ("find", x, None, None, geometry),
+        ("find", x, None, None, geometry), ("find", x, out[:2], at, geometry),
         ("find", x, None, at.astype(np.int64), geometry), ("put", x, out, None, geometry),
         ("put", x, out.astype(np.float32), at, geometry), ("extremes", x, out, None, ()),
         ("fill", x, out, at, geometry),

@@ -10,6 +10,7 @@ import pytest
 import pullback.numpy as jnp
 from pullback import grad, hessian, jit, jvp, lax, make_jaxpr, nn, vjp, vmap
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.primitives.signals.window_reductions import extremes_and_positions_p, windows_on
 
 V = jnp.arange(6.0)
 
@@ -70,6 +71,32 @@ def test_long_windows_choose_as_short_ones() -> None:
         assert window.max() == out[i, j]
         expected[i + a, start + 2 * b] += weights[i, j]
     np.testing.assert_allclose(back(weights)[0], expected[:-1, low:-width], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(2, 6, 5, 3), (0, 6, 5, 3)])
+def test_eager_derivatives_find_extremes_and_positions_at_once(shape: tuple[int, ...], dtype: str) -> None:
+    """With the results of the operations of programs, which are those of ``jit`` and of further derivatives."""
+    x = jnp.asarray(np.random.default_rng(0).integers(-2, 3, shape), dtype)
+    for f in (lambda x: nn.max_pool(x, (2, 3), (1, 2), "SAME"), lambda x: nn.min_pool(x, (2, 2), (2, 2))):
+        out, tangent = jvp(f, (x,), (x + 1,))
+        assert out.dtype == tangent.dtype == x.dtype
+        np.testing.assert_array_equal(out, f(x))
+        for a, b in zip((out, tangent), jit(lambda x, f=f: jvp(f, (x,), (x + 1,)))(x), strict=True):
+            np.testing.assert_array_equal(a, b)
+        pull = lambda x, f=f: vjp(f, x)[1](f(x))[0]
+        np.testing.assert_array_equal(pull(x), jit(pull)(x))
+        np.testing.assert_array_equal(jvp(pull, (x,), (x,))[1], jit(lambda x, pull=pull: jvp(pull, (x,), (x,))[1])(x))
+        np.testing.assert_array_equal(vmap(pull)(x[None])[0], pull(x))
+        assert "window_extremes_and_positions" not in str(make_jaxpr(pull)(x))
+
+
+def test_operations_on_extremes_and_positions_are_those_of_programs() -> None:
+    x = jnp.array([[1.0, 3.0, 3.0, 2.0]])
+    params = {"windows": windows_on(x.shape, "test", (1, 2), (1, 2), "VALID"), "largest": True}
+    out, at = jit(lambda x: extremes_and_positions_p.bind(x, **params))(x)
+    np.testing.assert_array_equal(out, [[3, 3]])
+    np.testing.assert_array_equal(at, [[1, 0]])
 
 
 def test_overlapping_and_tiled_windows_pull_back_alike() -> None:

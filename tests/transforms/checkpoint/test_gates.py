@@ -105,6 +105,31 @@ def test_what_is_not_fused_is_in_a_branch():
         assert gated(backward(f, X)) is None
 
 
+def test_a_pass_that_adds_to_the_cotangent_that_it_passes_on_is_a_branch():
+    w = 0.1 * jnp.eye(256)
+    assert gated(backward(lambda x: jnp.sin(jnp.tanh(x)) @ w, X)) is not None
+    assert gated(backward(lambda x: jnp.sin(jnp.tanh(x)) @ w + x, X)) is None
+    assert gated(backward(lambda x: jnp.sin(jnp.tanh(x)) + x, X)) is not None  # nothing else reads the cotangent
+
+
+def test_the_cotangent_of_a_deep_network_is_not_computed_again_for_each_layer():
+    def layer(x, w):
+        return x + jnp.sin(x - x.mean(1, keepdims=True)) @ w
+
+    keeps_sums = checkpoint(layer, policy=lambda p, *_, **__: p.name in ("dot_general", "reduce_sum", "div"))
+
+    def operations(depth):
+        def loss(ws, x):
+            for w in ws:
+                x = keeps_sums(x, w)
+            return jnp.sum(x**2)
+
+        ws = [0.1 * (1 + 0.01 * k) * jnp.eye(64) for k in range(depth)]
+        return compiled(grad(loss), ws, X[:, :64]).as_text().count(" add(")
+
+    assert operations(20) - operations(10) < 2.2 * (operations(10) - operations(5))
+
+
 def test_transformations_keep_gates():
     f = checkpoint(lambda x: jnp.sin(jnp.tanh(x)) * x)
     g = lambda x: jnp.sum(f(x))

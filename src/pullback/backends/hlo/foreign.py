@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.devices.layouts import Layout
+from pullback.backends.hlo.builder import element_type, tensor_type
 from pullback.core import dtypes
 from pullback.core.errors import ForeignCallError
 from pullback.core.types import ShapedArray
 
-_INTEGERS = {"int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16",
-             "uint32": "ui32", "uint64": "ui64", "bool": "i1"}  # fmt: skip
-_FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+CONFIG = "mhlo.backend_config"
+"""The name under which a call of the typed interface has its attributes, in JAX's programs too. The compiler reads it
+beside ``api_version = 1`` only."""
 
 
 class Attribute:
@@ -24,7 +25,8 @@ class Attribute:
 
     Args:
       name: the name of the attribute, for messages.
-      value: a number, a string, a NumPy array, a tuple of these, or a dictionary.
+      value: a number, a string, a NumPy array, a tuple of these, or a dictionary. A number of NumPy's is a number, and
+        an array without axes is an array.
 
     Raises:
       ForeignCallError: the value is of another kind (a TypeError and ValueError).
@@ -82,17 +84,10 @@ def _text(name: str, value: Any) -> str:
         if all(type(x) is int for x in value):
             return f"[{', '.join(map(str, value))}]"
         return f"[{', '.join(_text(name, x) for x in value)}]"
-    if isinstance(value, (np.generic, np.ndarray)):
-        value = np.asarray(value)
-        kind = value.dtype.name
-        if value.ndim == 0 and kind in _FLOATS:
-            return f"{_number(value[()])} : {_FLOATS[kind]}"
-        if value.ndim == 0 and kind in _INTEGERS:
-            return f"{int(value)} : {_INTEGERS[kind]}"
-        if kind in _FLOATS or kind in _INTEGERS:
-            element = (_FLOATS | _INTEGERS)[kind]
-            shape = "".join(f"{n}x" for n in value.shape)
-            return f"dense<{_nested(value) if value.size else ''}> : tensor<{shape}{element}>"
+    if isinstance(value, (np.generic, np.ndarray)) and _is_attribute(value.dtype):
+        if isinstance(value, np.generic):
+            return f"{_nested(np.asarray(value))} : {element_type(value.dtype)}"
+        return f"dense<{_nested(value) if value.size else ''}> : {tensor_type(value.shape, value.dtype)}"
     raise ForeignCallError(
         f"ffi_call: the attribute {name} must be a number, a string, a NumPy array, or a tuple or dictionary of "
         f"these, got {value!r} of type {type(value).__name__}"
@@ -109,9 +104,14 @@ def _number(x: Any) -> str:
 def _nested(value: np.ndarray[Any, Any]) -> str:
     if value.ndim:
         return f"[{', '.join(map(_nested, value))}]"
-    if value.dtype.kind == "b":
+    if dtypes.is_bool(value.dtype) or value.dtype == dtypes.float0:
         return str(bool(value)).lower()
-    return str(int(value)) if value.dtype.kind in "iu" else _number(value[()])
+    return str(int(value)) if dtypes.is_integer(value.dtype) else _number(value[()])
+
+
+def _is_attribute(dtype: np.dtype[Any]) -> bool:
+    """Whether attributes may have ``dtype``: real numbers, booleans, and ``float0``, whose elements are false."""
+    return dtype == dtypes.float0 or (dtype.name in dtypes.NUMBERS and not dtypes.is_complex(dtype))
 
 
 # Layouts --------------------------------------------------------------------------------------------------------------
@@ -178,6 +178,14 @@ def register(name: str, function: Any, platform: str, api_version: int, more: Ma
         lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name
     )
     registered.add(name)
+
+
+def prepare(name: str) -> None:
+    """Register the routines of LAPACK if ``name`` is one of theirs: they come with the runtime, as in JAX."""
+    from pullback.backends.compiler import client
+
+    if name.startswith("lapack_"):
+        client.register_lapack()
 
 
 def register_type(name: str, type_id: Any, platform: str) -> None:

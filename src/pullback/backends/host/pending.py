@@ -197,6 +197,12 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 
     Elements of operands are not in NumPy's memory, or the operands broadcast to a large array.
     """
+    if len(args) == 1 and not traits.elementwise.of(primitive):
+        x = args[0]
+        node = x._host_value.pending if type(x) is ArrayImpl and type(x._host_value) is Absent else None
+        if node is not None and node.known is not None:  # fast path: a large array, as it is
+            out = EvalTrace.process(state.bottom, primitive, (ArrayImpl(node.known, x.weak_type),), params)
+            return list(map(hold, out)) if primitive.multiple_results else hold(out)
     large, fetched = False, False
     for x in args:
         if type(x) is ArrayImpl and type(held := x._host_value) is Absent:

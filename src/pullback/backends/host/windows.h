@@ -3,6 +3,8 @@
 
 enum { MOST_WINDOW_AXES = 8, ROWS_OF_WINDOWS = 1 << 12 /* the elements of a block, times those of a window */ };
 
+struct Columns;
+
 typedef struct Windowed {
     int ndim;
     npy_intp sizes[MOST_WINDOW_AXES], counts[MOST_WINDOW_AXES]; /* of the operand, and how many windows there are */
@@ -15,7 +17,7 @@ typedef struct Windowed {
     npy_intp *offsets;      /* of each element of a window along all axes but the last, in the operand */
     int32_t *outer, *inner; /* of each element of a window its number along all axes but the last, and along the last */
     Loop *extreme;
-    void (*compute)(const struct Windowed *, npy_intp row);
+    void (*compute)(const struct Windowed *, npy_intp row, struct Columns *);
     int largest;
     int are_columns; /* whether no two elements of a window are in the same row of elements, and whole rows are in windows */
     int are_tiles;   /* whether each element is in one window */
@@ -81,17 +83,39 @@ static void inside_of_row(const Windowed *w, npy_intp number, npy_intp *first, n
 
 enum { PACKED = 256, FEW_ROWS = 64 };
 
-/* The rows of elements in which those of a row of windows are, if these are columns: where they begin in the operand, and
-   the number in a window of each of their elements. Return how many there are. */
-static npy_intp rows_of_columns(const Windowed *w, npy_intp row, npy_intp *at, int32_t *numbers) {
-    npy_intp start[MOST_WINDOW_AXES], count = 0;
-    const npy_intp base = begin_row(w, row, start);
-    for (npy_intp k = 0; k < w->elements; k++) {
-        at[count] = base < 0 ? row_of_element(w, k, start) : base + w->offsets[k];
-        numbers[count] = (int32_t)k;
-        count += at[count] >= 0;
+/* The rows of elements in which those of a row of windows are, if these are columns. */
+typedef struct Columns {
+    npy_intp row, left; /* of windows; how many next rows have their elements at the same distance from those of this one */
+    npy_intp count;     /* of rows of elements */
+    npy_intp at[FEW_ROWS];     /* where they begin in the operand */
+    int32_t numbers[FEW_ROWS]; /* the number in a window of each of their elements */
+} Columns;
+
+/* Find the rows of elements of a row of windows; `c` may have those of another. Return how many there are. */
+static npy_intp rows_of_columns(const Windowed *w, npy_intp row, Columns *c) {
+    const int along = w->ndim - 2;
+    if (c->left > 0 && row == c->row + 1) {
+        const npy_intp distance = w->strides[along] * w->row;
+        for (npy_intp k = 0; k < c->count; k++) c->at[k] += distance;
+        c->left--;
+    } else {
+        npy_intp start[MOST_WINDOW_AXES];
+        const npy_intp base = begin_row(w, row, start);
+        c->count = 0;
+        for (npy_intp k = 0; k < w->elements; k++) {
+            c->at[c->count] = base < 0 ? row_of_element(w, k, start) : base + w->offsets[k];
+            c->numbers[c->count] = (int32_t)k;
+            c->count += c->at[c->count] >= 0;
+        }
+        c->left = 0;
+        if (base >= 0 && along >= 0) { /* the next windows along this axis, as long as all elements are inside */
+            const npy_intp rest = w->sizes[along] - 1 - (start[along] + (w->window[along] - 1) * w->steps[along]);
+            const npy_intp fit = rest / w->strides[along], others = w->counts[along] - 1 - row % w->counts[along];
+            c->left = fit < others ? fit : others;
+        }
     }
-    return count;
+    c->row = row;
+    return c->count;
 }
 
 /* The same of `count` rows, at least one, by columns: extremes, the numbers of the first extremes; and a number of each
@@ -117,20 +141,50 @@ static npy_intp rows_of_columns(const Windowed *w, npy_intp row, npy_intp *at, i
             }                                                                                               \
         }                                                                                                   \
     }                                                                                                       \
-    WIDE static void columns_first_##letter(const type *x, const npy_intp *at, const int32_t *numbers, npy_intp count, npy_intp n, \
-                                            int largest, type *best, int32_t *positions) {                  \
+    /* The best so far, its bits, and its number, after one more element: the bits are those of `columns_extreme`. */ \
+    static inline bits better_of_##letter(bits a, bits b, int largest, int32_t number, int32_t *position) { \
+        union { bits bits; type number; } x = {.bits = a}, y = {.bits = b};                                 \
+        const bits wins = -(bits)((largest ? y.number > x.number : y.number < x.number) | ((y.number != y.number) & (x.number == x.number))); \
+        const bits same = -(bits)(x.number == y.number);                                                    \
+        *position = wins ? number : *position;                                                              \
+        return (b & wins) | ((largest ? a & (b | ~same) : a | (b & same)) & ~wins);                         \
+    }                                                                                                       \
+    static inline void columns_first_of_##letter(const type *x, const npy_intp *at, const int32_t *numbers, npy_intp count, npy_intp n, \
+                                                 int largest, type *result, int32_t *positions) {           \
         const int32_t first = numbers[0];                                                                   \
-        if (count == 1) EACH(i, n) positions[i] = first;                                                    \
-        for (npy_intp k = 1; k < count; k++) {                                                              \
-            const type *p = k == 1 ? x + at[0] : best, *q = x + at[k];                                      \
+        bits *best = (bits *)result;                                                                        \
+        const bits *p = (const bits *)(x + at[0]);                                                          \
+        if (count == 1) EACH(i, n) {                                                                        \
+            best[i] = p[i];                                                                                 \
+            positions[i] = first;                                                                           \
+        }                                                                                                   \
+        npy_intp k = 1;                                                                                     \
+        if (count >= 4) { /* so windows of two by two take one pass */                                      \
+            const bits *q = (const bits *)(x + at[1]), *r = (const bits *)(x + at[2]), *s = (const bits *)(x + at[3]); \
+            const int32_t second = numbers[1], third = numbers[2], fourth = numbers[3];                     \
+            EACH(i, n) {                                                                                    \
+                int32_t position = first;                                                                   \
+                bits b = better_of_##letter(p[i], q[i], largest, second, &position);                        \
+                b = better_of_##letter(b, r[i], largest, third, &position);                                 \
+                best[i] = better_of_##letter(b, s[i], largest, fourth, &position);                          \
+                positions[i] = position;                                                                    \
+            }                                                                                               \
+            k = 4;                                                                                          \
+        }                                                                                                   \
+        for (; k < count; k++) {                                                                            \
+            const bits *so_far = k == 1 ? p : best, *q = (const bits *)(x + at[k]);                         \
             const int32_t number = numbers[k];                                                              \
             EACH(i, n) {                                                                                    \
-                const type y = q[i], b = p[i];                                                              \
-                const int wins = (largest ? y > b : y < b) | ((y != y) & (b == b));                         \
-                best[i] = wins ? y : b;                                                                     \
-                positions[i] = wins ? number : k == 1 ? first : positions[i];                               \
+                int32_t position = k == 1 ? first : positions[i];                                           \
+                best[i] = better_of_##letter(so_far[i], q[i], largest, number, &position);                  \
+                positions[i] = position;                                                                    \
             }                                                                                               \
         }                                                                                                   \
+    }                                                                                                       \
+    WIDE static void columns_first_##letter(const type *x, const npy_intp *at, const int32_t *numbers, npy_intp count, npy_intp n, \
+                                            int largest, type *best, int32_t *positions) {                  \
+        if (largest) columns_first_of_##letter(x, at, numbers, count, n, 1, best, positions);               \
+        else columns_first_of_##letter(x, at, numbers, count, n, 0, best, positions);                       \
     }                                                                                                       \
     WIDE static void columns_put_##letter(type *x, const npy_intp *at, const int32_t *numbers, npy_intp count, npy_intp n, \
                                           const type *added, const int32_t *positions, int are_tiles) {     \
@@ -144,23 +198,21 @@ static npy_intp rows_of_columns(const Windowed *w, npy_intp row, npy_intp *at, i
 COLUMNS(f, float, bits_f)
 COLUMNS(d, double, bits_d)
 
-#define WINDOWS(letter, type, lowest, highest)                                                              \
+#define WINDOWS(letter, type, bits, lowest, highest)                                                        \
     /* Every so many elements side by side: quicker than a loop in vectors that reads them where they are. */ \
     static const type *packed_##letter(const type *x, npy_intp stride, npy_intp n, type *out) {             \
         if (stride == 1) return x;                                                                          \
         for (npy_intp i = 0; i < n; i++) out[i] = x[i * stride];                                            \
         return out;                                                                                         \
     }                                                                                                       \
-    static void extremes_##letter(const Windowed *w, npy_intp row) {                                        \
+    static void extremes_##letter(const Windowed *w, npy_intp row, Columns *c) {                            \
         type *out = (type *)w->result + row * w->row, some[PACKED];                                         \
         const npy_intp side_by_side[3] = {sizeof(type), sizeof(type), sizeof(type)}, stride = w->strides[w->ndim - 1]; \
         const type none = w->largest ? lowest : highest;                                                    \
         if (w->are_columns) {                                                                               \
-            npy_intp at[FEW_ROWS];                                                                          \
-            int32_t numbers[FEW_ROWS];                                                                      \
-            const npy_intp count = rows_of_columns(w, row, at, numbers);                                    \
+            const npy_intp count = rows_of_columns(w, row, c);                                              \
             if (count) {                                                                                    \
-                columns_extreme_##letter((const type *)w->operand, at, count, w->row, w->largest, out);     \
+                columns_extreme_##letter((const type *)w->operand, c->at, count, w->row, w->largest, out);  \
                 return;                                                                                     \
             }                                                                                               \
         }                                                                                                   \
@@ -170,59 +222,52 @@ COLUMNS(d, double, bits_d)
             for (npy_intp i = first; i < end; i += PACKED) {                                                \
                 const npy_intp n = end - i < PACKED ? end - i : PACKED;                                     \
                 const type *x = packed_##letter((const type *)w->operand + at + from + (i - first) * stride, stride, n, some); \
-                char *arguments[3] = {(char *)x, (char *)(out + i), (char *)(out + i)};                     \
+                char *arguments[3] = {(char *)(out + i), (char *)x, (char *)(out + i)};                     \
                 w->extreme(arguments, &n, side_by_side, NULL);                                              \
             }                                                                                               \
         });                                                                                                 \
     }                                                                                                       \
     /* Compare elements of windows with the best so far, whose positions are `none` where there is none. */ \
-    WIDE static void better_##letter(const type *x, npy_intp n, int largest, int32_t number, int32_t none, type *best, \
+    WIDE static void better_##letter(const bits *x, npy_intp n, int largest, int32_t number, int32_t none, bits *best, \
                                      int32_t *positions) {                                                  \
         EACH(i, n) {                                                                                        \
-            const type y = x[i], b = best[i];                                                               \
-            const int wins = ((largest ? y > b : y < b) | ((y != y) & (b == b)) | (positions[i] == none));  \
-            best[i] = wins ? y : b;                                                                         \
-            positions[i] = wins ? number : positions[i];                                                    \
+            int32_t position = positions[i] == none ? number : positions[i];                                \
+            best[i] = better_of_##letter(best[i], x[i], largest, number, &position);                        \
+            positions[i] = position;                                                                        \
         }                                                                                                   \
     }                                                                                                       \
-    static void find_##letter(const Windowed *w, npy_intp row) {                                            \
+    static void find_##letter(const Windowed *w, npy_intp row, Columns *c) {                                \
         const npy_intp stride = w->strides[w->ndim - 1];                                                    \
         const int32_t none = (int32_t)w->elements;                                                          \
-        if (w->are_columns) {                                                                               \
-            npy_intp at[FEW_ROWS];                                                                          \
-            int32_t numbers[FEW_ROWS], *positions = w->positions + row * w->row;                            \
-            const npy_intp count = rows_of_columns(w, row, at, numbers);                                    \
-            for (npy_intp low = 0; count && low < w->row; low += PACKED) {                                  \
-                const npy_intp n = w->row - low < PACKED ? w->row - low : PACKED;                           \
-                type best[PACKED];                                                                          \
-                columns_first_##letter((const type *)w->operand + low, at, numbers, count, n, w->largest, best, positions + low); \
-            }                                                                                               \
-            if (count) return;                                                                              \
-        }                                                                                                   \
+        int32_t *positions = w->positions + row * w->row;                                                   \
+        type some[PACKED], buffer[PACKED], *result = w->result ? (type *)w->result + row * w->row : NULL;   \
+        const npy_intp count = w->are_columns ? rows_of_columns(w, row, c) : 0;                             \
         for (npy_intp low = 0; low < w->row; low += PACKED) {                                               \
             const npy_intp high = w->row - low < PACKED ? w->row : low + PACKED;                            \
-            type best[PACKED] = {0}, some[PACKED];                                                          \
-            int32_t *positions = w->positions + row * w->row;                                               \
+            type *best = result ? result + low : buffer;                                                    \
+            if (count) {                                                                                    \
+                columns_first_##letter((const type *)w->operand + low, c->at, c->numbers, count, high - low, w->largest, best, positions + low); \
+                continue;                                                                                   \
+            }                                                                                               \
             for (npy_intp i = low; i < high; i++) positions[i] = none;                                      \
+            for (npy_intp i = 0; i < high - low; i++) best[i] = w->largest ? lowest : highest;              \
             EACH_ELEMENT(w, row, start, {                                                                   \
                 const npy_intp begin = first > low ? first : low, n = (end < high ? end : high) - begin;    \
                 if (n > 0) {                                                                                \
                     const type *x = (const type *)w->operand + at + from + (begin - first) * stride;        \
-                    better_##letter(packed_##letter(x, stride, n, some), n, w->largest, (int32_t)number, none, \
-                                    best + begin - low, positions + begin);                                 \
+                    better_##letter((const bits *)packed_##letter(x, stride, n, some), n, w->largest, (int32_t)number, none, \
+                                    (bits *)best + begin - low, positions + begin);                         \
                 }                                                                                           \
             });                                                                                             \
         }                                                                                                   \
     }                                                                                                       \
     /* Add each number to the element of its window that has its position. */                               \
-    static void put_##letter(const Windowed *w, npy_intp row) {                                             \
+    static void put_##letter(const Windowed *w, npy_intp row, Columns *c) {                                 \
         const type *numbers = (const type *)w->result + row * w->row;                                       \
         const int32_t *positions = w->positions + row * w->row;                                             \
         if (w->are_columns) {                                                                               \
-            npy_intp at[FEW_ROWS];                                                                          \
-            int32_t elements[FEW_ROWS];                                                                     \
-            const npy_intp count = rows_of_columns(w, row, at, elements);                                   \
-            columns_put_##letter((type *)w->operand, at, elements, count, w->row, numbers, positions, w->are_tiles); \
+            const npy_intp count = rows_of_columns(w, row, c);                                              \
+            columns_put_##letter((type *)w->operand, c->at, c->numbers, count, w->row, numbers, positions, w->are_tiles); \
             return;                                                                                         \
         }                                                                                                   \
         const int last = w->ndim - 1;                                                                       \
@@ -240,22 +285,25 @@ COLUMNS(d, double, bits_d)
             if (at >= 0 && from >= 0 && from < size) ((type *)w->operand)[at + from] += numbers[i];         \
         }                                                                                                   \
     }
-WINDOWS(f, float, -INFINITY, INFINITY)
-WINDOWS(d, double, -INFINITY, INFINITY)
+WINDOWS(f, float, bits_f, -INFINITY, INFINITY)
+WINDOWS(d, double, bits_d, -INFINITY, INFINITY)
 
 static void compute_windows(const Job *job, npy_intp block, char *memory) {
     const Windowed *w = job->product;
     const npy_intp first = block * w->rows, end = first + w->rows < w->all ? first + w->rows : w->all;
-    for (npy_intp row = first; row < end; row++) w->compute(w, row);
+    Columns columns;
+    columns.left = 0;
+    for (npy_intp row = first; row < end; row++) w->compute(w, row, &columns);
 }
 
 PyDoc_STRVAR(windows_doc, "windows(kind, operand, result, positions, geometry, largest, helpers)\n\n"
     "Compute with the windows of an array of floats of 32 or 64 bits.\n\n"
     "Args:\n"
-    "  kind: \"extremes\": write the largest or least element of each window to `result`; \"find\": write its position;\n"
-    "    \"put\": add each element of `result` to the element of `operand` at the position in its window; \"fill\": write it\n"
-    "    there, and zeros to the other elements, where windows are tiles of the operand, and columns.\n"
-    "  operand, result: contiguous arrays of one dtype and of as many axes, 1 to 8; \"find\" takes None as result.\n"
+    "  kind: \"extremes\": write the largest or least element of each window to `result`; \"find\": write its position,\n"
+    "    and itself to `result` if that is not None; \"put\": add each element of `result` to the element of `operand` at\n"
+    "    the position in its window; \"fill\": write it there, and zeros to the other elements, where windows are tiles of\n"
+    "    the operand, and columns.\n"
+    "  operand, result: contiguous arrays of one dtype and of as many axes, 1 to 8; \"find\" takes a result or None.\n"
     "  positions: a contiguous array of int32, of as many elements as there are windows; None for \"extremes\".\n"
     "  geometry: for each axis the number of windows; the sizes of a window; the distance from one to the next; the\n"
     "    elements before the first that it begins outside; and the distance from an element of a window to the next.\n"
@@ -314,7 +362,8 @@ static PyObject *windows(PyObject *module, PyObject *args) {
     const int finds = !strcmp(kind, "find");
     if (!read_windows(&w, operand, result, positions, geometry) || !is_plain((PyObject *)operand, is_single ? NPY_FLOAT : NPY_DOUBLE)
         || (!finds && !w.result) || ((finds || puts) && !w.positions) || (fills && !(w.are_tiles && w.are_columns))
-        || !PyArray_ISWRITEABLE((PyArrayObject *)(puts ? (PyObject *)operand : finds ? positions : result))) {
+        || !PyArray_ISWRITEABLE((PyArrayObject *)(puts ? (PyObject *)operand : finds ? positions : result))
+        || (finds && w.result && !PyArray_ISWRITEABLE((PyArrayObject *)result))) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "expected contiguous arrays of floats, and the geometry of their windows");
         return NULL;
     }

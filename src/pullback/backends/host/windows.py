@@ -46,6 +46,14 @@ def positions(x: Any, geometry: Geometry, largest: bool) -> Any:
     return out
 
 
+def extremes_and_positions(x: Any, geometry: Geometry, largest: bool) -> tuple[Any, Any]:
+    """Return what :func:`extremes` and :func:`positions` do, in one pass over the array."""
+    shape = [count for count, *_ in geometry]
+    out, at = np.empty(shape, x.dtype), np.empty(shape, np.int32)
+    _run("find", np.ascontiguousarray(x), out, at, geometry, largest)
+    return out, at
+
+
 def put(numbers: Any, at: Any, geometry: Geometry, shape: tuple[int, ...]) -> Any:
     """Return zeros of a shape, with a number of each window added to the element at a position in it."""
     *others, last = geometry

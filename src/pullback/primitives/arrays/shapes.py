@@ -60,10 +60,19 @@ def repeated(x: Any, shape: Shape) -> np.ndarray[Any, Any]:
         out = np.empty(shape, x.dtype)
         out[...] = x
         return out
+    new = len(shape) - x.ndim
+    if new >= 0 and x.dtype.isbuiltin == 1 and x.flags.c_contiguous:
+        steps = [step if n == size else 0 if n == 1 else -1 for n, size, step in zip(x.shape, shape[new:], x.strides)]
+        if -1 not in steps:
+            out = np.ndarray(shape, x.dtype, x, 0, [0] * new + steps)
+            out.setflags(write=False)
+            return out
     return np.broadcast_to(x, shape)
 
 
-_SMALL = 4096  # Up to this many elements a copy is faster than np.broadcast_to, which is written in Python.
+# Up to this many elements a copy is faster than np.broadcast_to, which is written in Python. It takes 2 us, and 5 us
+# after a loop over a large array; the constructor takes 0.5 us.
+_SMALL = 4096
 
 
 @broadcast_in_dim_p.abstract_eval

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.backends.host import windows as host
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -276,9 +277,13 @@ def _extreme(name: str, largest: bool) -> Primitive:
         The tangent is the tangent of the first element that equals the extreme.
         """
         (x,), (t,) = primals, tangents
-        x = ops.materialized(x)
-        positions = window_positions_p.bind(x, windows=windows, largest=largest)
-        return p.bind(x, windows=windows), take_chosen_p.bind(t, positions, windows=windows)
+        if state.trace.quick and is_here(x):
+            out, positions = extremes_and_positions_p.bind(x, windows=windows, largest=largest)
+        else:
+            x = ops.materialized(x)
+            positions = window_positions_p.bind(x, windows=windows, largest=largest)
+            out = p.bind(x, windows=windows)
+        return out, take_chosen_p.bind(t, positions, windows=windows)
 
     return p
 
@@ -377,6 +382,31 @@ def _positions(x: Any, windows: Windows, largest: bool) -> Any:
     number = _flat(elements, windows.sizes)
     nothing = wide.type(math.prod(windows.sizes))
     return ops.convert_element_type(ops.where(ops.eq(found, wide.type(none)), nothing, number), dtype)
+
+
+# Both, which NumPy's arrays have in one pass. Programs have the two operations.
+extremes_and_positions_p = Primitive("window_extremes_and_positions", multiple_results=True, cost=Cost.SIMPLE)
+
+
+@extremes_and_positions_p.decomposition
+def _both(x: Any, *, windows: Windows, largest: bool) -> list[Any]:
+    positions = window_positions_p.bind(x, windows=windows, largest=largest)
+    return [reduce_window_extreme(x, windows, largest), positions]
+
+
+@extremes_and_positions_p.abstract_eval
+def _both_abstract_eval(x: ShapedArray, *, windows: Windows, largest: bool) -> list[ShapedArray]:
+    positions = _positions_abstract_eval(x, windows=windows, largest=largest)
+    return [ShapedArray(positions.shape, x.dtype), positions]
+
+
+@extremes_and_positions_p.host
+def _both_on_host(x: Any, *, windows: Windows, largest: bool) -> list[Any]:
+    geometry = _on_host(windows, x.shape, x.dtype)
+    if geometry is None:
+        out = compiled(reduce_window_max_p if largest else reduce_window_min_p, None, (x,), {"windows": windows})
+        return [out, compiled(window_positions_p, None, (x,), {"windows": windows, "largest": largest})]
+    return list(host.extremes_and_positions(x, geometry, largest))
 
 
 def _counting(shape: Shape, axis: int, low: int, stride: int, dtype: np.dtype[Any]) -> Any:

@@ -19,12 +19,11 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import quote
-from pullback.primitives import elementwise as ops
-from pullback.primitives.arrays import slicing
 from pullback.scipy.arguments import known, on_host
 from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, real_number, vector
-from pullback.scipy.signal.prototypes import check_decibels, gain_of, prototype
+from pullback.scipy.signal.prototypes import check_decibels, prototype
 from pullback.scipy.signal.representations import paired, polynomial
+from pullback.scipy.signal.transformations import bandpass, bandstop, digital, highpass, lowpass
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval
 
 __all__ = [
@@ -283,44 +282,14 @@ def _moved(prototype: Any, w: Any, kind: str, analog: bool) -> tuple[Any, Any, A
 
     ``w`` are its frequencies: fractions of half the sampling frequency, or angular frequencies if it is analog.
     """
-    zeros, poles, gain = prototype
-    degree = poles.shape[0] - zeros.shape[0]
     if not analog:
         w = pnp.tan(w * constant(math.pi / 2, w.dtype)) * constant(4, w.dtype)
-    if kind in ("highpass", "bandstop"):
-        gain = gain / gain_of(zeros, poles)
+    z, p, k = prototype
     if kind in ("lowpass", "highpass"):
-        at = w[0].astype(zeros.dtype)
-        z, p = (v * at if kind == "lowpass" else at / v for v in (zeros, poles))
-        k = gain * w[0] ** degree if kind == "lowpass" else gain
-        more: Any = np.zeros(0 if kind == "lowpass" else degree)
+        z, p, k = (lowpass if kind == "lowpass" else highpass)(z, p, k, w[0])
     else:
-        z, p = (_split(v, w, kind) for v in (zeros, poles))
-        k = gain * (w[1] - w[0]) ** degree if kind == "bandpass" else gain
-        more = np.zeros(degree) if kind == "bandpass" else np.repeat([1j, -1j], degree)
-    if len(more):
-        turn = pnp.sqrt(w[0] * w[1]).astype(z.dtype) if kind == "bandstop" else pnp.ones((), z.dtype)
-        z = slicing.concatenate([z, constant(more, z.dtype) * turn], 0)
-    return (z, p, k) if analog else _digital(z, p, k)
-
-
-def _split(roots: Any, w: Any, kind: str) -> Any:
-    """Return the roots of a filter of a band, two for each of a low-pass filter."""
-    half = ((w[1] - w[0]) * constant(0.5, w.dtype)).astype(roots.dtype)
-    centre = (w[0] * w[1]).astype(roots.dtype)
-    middle = roots * half if kind == "bandpass" else half / roots
-    turn = pnp.sqrt(ops.square(middle) - centre)
-    return slicing.concatenate([middle + turn, middle - turn], 0)
-
-
-def _digital(z: Any, p: Any, k: Any) -> tuple[Any, Any, Any]:
-    """Return the digital filter of an analog one by the bilinear transform with two samples for each unit of time."""
-    four = constant(4, z.dtype)
-    scale = pnp.prod(four - z) / pnp.prod(four - p)
-    gain = k * scale.real
-    ends = constant(-np.ones(p.shape[0] - z.shape[0]), z.dtype)
-    z, p = ((four + v) / (four - v) for v in (z, p))
-    return slicing.concatenate([z, ends], 0), p, gain
+        z, p, k = (bandpass if kind == "bandpass" else bandstop)(z, p, k, pnp.sqrt(w[0] * w[1]), w[1] - w[0])
+    return (z, p, k) if analog else digital(z, p, k, constant(2, w.dtype))
 
 
 # Two poles -----------------------------------------------------------------------------------------------------------

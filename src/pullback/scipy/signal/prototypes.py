@@ -13,13 +13,16 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import Array
+from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError
 from pullback.core.interrupts import imported
+from pullback.numpy.promotion import known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.scipy.arguments import known
-from pullback.scipy.signal.arguments import constant, of_scipy
+from pullback.scipy.signal.arguments import constant, of_scipy, promoted, real_number
+
+__all__ = ["besselap", "buttap", "cheb1ap", "cheb2ap", "ellipap"]
 
 NEEDED = {"cheby1": ("rp",), "cheby2": ("rs",), "ellip": ("rp", "rs")}
 """The numbers of decibels that a family of filters needs."""
@@ -149,3 +152,123 @@ def _elliptic(order: int, rp: Any, rs: Any) -> tuple[Any, Any, Any]:
 
 
 _FORMULAS: dict[str, Any] = {"cheby1": _chebyshev1, "cheby2": _chebyshev2, "ellip": _elliptic}
+
+
+# Prototypes by their names -------------------------------------------------------------------------------------------
+
+
+def _public(name: str, N: Any, family: str, rp: Any = None, rs: Any = None) -> tuple[Any, Any, Any]:
+    order = known_int(name, "N", N)
+    if order < 0:
+        raise ArgumentError(f"{name}: N must not be negative, got {order}")
+    rp, rs = (real_number(name, what, x) for what, x in (("rp", rp), ("rs", rs)))
+    check_decibels(name, family, rp, rs)
+    numbers = [x for x in (rp, rs) if isinstance(x, Array)]
+    dtype = promoted(name, *numbers)[0].dtype if numbers else dtypes.default_float()
+    if order:
+        return prototype(name, order, family, rp, rs, dtype)
+    none = constant(np.zeros(0), dtypes.to_complex(dtype))
+    ripple = 0.0 if rp is None else rp
+    return none, none, pnp.asarray(10.0 ** (pnp.asarray(ripple, dtype) * (-1 / 20)), dtype)
+
+
+def buttap(N: int) -> tuple[Array, Array, Array]:
+    """Return Butterworth's analog low-pass filter of angular frequency 1.
+
+    Args:
+      N: the order, an int that is not negative.
+
+    Returns:
+      The zeros, none, the poles, complex numbers, and the gain.
+
+    Raises:
+      ArgumentError: a negative order (a TypeError and a ValueError).
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.buttap(2)[1].round(3))
+    [-0.707+0.707j -0.707-0.707j]
+    """
+    return _public("buttap", N, "butter")
+
+
+def cheb1ap(N: int, rp: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return Chebyshev's analog low-pass filter of the first kind of angular frequency 1.
+
+    Args:
+      N: the order, an int that is not negative.
+      rp: the largest ripple in the band that passes, in decibels, a positive number.
+
+    Returns:
+      The zeros, none, the poles, complex numbers, and the gain, with derivatives by ``rp``.
+
+    Raises:
+      ArgumentError: a negative order, or numbers that make no sense (a TypeError and a ValueError).
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.cheb1ap(1, 1.0)[1].real.round(3))
+    [-1.965]
+    """
+    return _public("cheb1ap", N, "cheby1", rp)
+
+
+def cheb2ap(N: int, rs: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return Chebyshev's analog low-pass filter of the second kind of angular frequency 1.
+
+    Args:
+      N: the order, an int that is not negative.
+      rs: the least attenuation in the band that is stopped, in decibels, a positive number.
+
+    Returns:
+      The zeros and the poles, complex numbers, and the gain, with derivatives by ``rs``.
+
+    Raises:
+      ArgumentError: a negative order, or numbers that make no sense (a TypeError and a ValueError).
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.cheb2ap(1, 20.0)[1].real.round(3))
+    [-0.101]
+    """
+    return _public("cheb2ap", N, "cheby2", None, rs)
+
+
+def ellipap(N: int, rp: ArrayLike, rs: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return the elliptic analog low-pass filter of angular frequency 1.
+
+    Args:
+      N: the order, an int that is not negative.
+      rp: the largest ripple in the band that passes, in decibels, a positive number.
+      rs: the least attenuation in the band that is stopped, in decibels, a number that is not less.
+
+    Returns:
+      The zeros and the poles, complex numbers, and the gain, with derivatives by ``rp`` and ``rs``.
+
+    Raises:
+      ArgumentError: a negative order, or numbers that make no sense (a TypeError and a ValueError).
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.ellipap(2, 1.0, 40.0)[0].imag.round(2))
+    [ 9.94 -9.94]
+    """
+    return _public("ellipap", N, "ellip", rp, rs)
+
+
+def besselap(N: int, norm: str = "phase") -> tuple[Array, Array, Array]:
+    """Return Bessel's analog low-pass filter.
+
+    Args:
+      N: the order, an int that is not negative.
+      norm: what happens at angular frequency 1, as for :func:`bessel`.
+
+    Returns:
+      The zeros, none, the poles, complex numbers, and the gain.
+
+    Raises:
+      ArgumentError: a negative order, or an unknown word (a TypeError and a ValueError).
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.besselap(1)[1].real)
+    [-1.]
+    """
+    if not isinstance(norm, str) or norm not in ("phase", "delay", "mag"):
+        raise ArgumentError(f"besselap: norm must be 'phase', 'delay' or 'mag', got {quote(norm)}")
+    return _public("besselap", N, {"phase": "bessel"}.get(norm, f"bessel_{norm}"))

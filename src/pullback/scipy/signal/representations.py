@@ -61,8 +61,13 @@ def zpk2tf(z: ArrayLike, p: ArrayLike, k: ArrayLike) -> tuple[Array, Array]:
     >>> print(*signal.zpk2tf(jnp.array([-1.0]), jnp.array([0.5, 0.25]), 2.0))
     [2. 2.] [ 1.    -0.75   0.125]
     """
-    z, p = _roots("zpk2tf", z, "zeros"), _roots("zpk2tf", p, "poles")
-    k = _number("zpk2tf", k)
+    return polynomials_of("zpk2tf", z, p, k)
+
+
+def polynomials_of(name: str, z: Any, p: Any, k: Any) -> tuple[Any, Any]:
+    """Return the polynomials of zeros, poles and a gain, as :func:`zpk2tf` does; errors name the function."""
+    z, p = _roots(name, z, "zeros"), _roots(name, p, "poles")
+    k = _number(name, k)
     dtype = dtypes.to_real(dtypes.common_dtype(z, p, k))
     found = on_host(z, p, k)
     if found is not None:

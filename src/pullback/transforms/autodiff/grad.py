@@ -260,10 +260,11 @@ def _linearize(
       The output, the derivative as an instance of ``kind``, and with ``has_aux`` the auxiliary data.
     """
     require_function(transformation, "fun", fun)
-    has_aux = flag(transformation, "has_aux", has_aux)
+    if has_aux is not False:
+        has_aux = flag(transformation, "has_aux", has_aux)
     leaves, in_tree = tree.flatten(primals)
     refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
-    before = contents(refs)
+    before = contents(refs) if refs else []
     values = [content_of(x) if isinstance(x, Ref) else x for x in leaves] if refs else leaves
     arrays = to_arrays(values, transformation, fun, primals)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
@@ -283,7 +284,7 @@ def _linearize(
     in_avals = [AbstractRef(a) if isinstance(x, Ref) else a for x, a in zip(leaves, in_avals, strict=True)]
     out_avals = [typeof(x) for x in outs[: flat.count]]
     out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
-    names = _axis_names(reduce_axes, transformation)
+    names = reduce_axes if type(reduce_axes) is tuple else _axis_names(reduce_axes, transformation)
     derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun), names)
     if isinstance(derivative, VJPFunction):
         derivative.arguments = references_to(arrays)

@@ -132,9 +132,9 @@ class VJPFunction(LinearFunction):
         self, *fields: Any, wants: Sequence[Any] | None = None, arguments: Sequence[Any] = (),
         origins: Origins | None = None, logs: bool = False, kept: list[Any] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(*fields)
+        LinearFunction.__init__(self, *fields)
         self.arguments, self.origins, self.logs, self.kept = arguments, origins, logs, kept
-        if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
+        if wants is None and AbstractRef in map(type, self.in_avals):
             wants = [GradValue()] * len(self.in_avals)
         self.wants = None if wants is None else tuple(wants)
 
@@ -282,7 +282,7 @@ class VJPFunction(LinearFunction):
 
         Without logs, the cotangents of arguments whose destination is ``DontWant()`` are not computed.
         """
-        program = self._whole()
+        program = self.program if self.kept is None else self._whole()
         if not self.logs:
             if self.wants is not None and any(isinstance(w, DontWant) for w in self.wants):
                 program = program.dce_inputs([i for i, w in enumerate(self.wants) if not isinstance(w, DontWant)])

@@ -12,7 +12,7 @@ In contrast to a branch, which has the same effect, the operations are fused wit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,11 @@ def gated(back: ClosedJaxpr) -> ClosedJaxpr | None:
     """Return the backward pass of a checkpoint with gates before its recomputation.
 
     Its last input is the turn that the pass waits for, and its last result the turn for the next. None is returned if
-    no cotangent has a name; if values that cannot pass a gate are read, such as random keys; and if anything but
+    no cotangent has a name; if values that cannot pass a gate are read, such as random keys; if anything but
     elementwise operations, moves of elements and short sums is computed again: other sums, products, gathers and loops
-    are not fused, and a branch needs less memory for them, and no more time.
+    are not fused, and a branch needs less memory for them, and no more time; and if a cotangent is passed on by such
+    operations alone, as by residual connections, and also read by others: a compiler would compute it again for each of
+    its readers, in this pass and in all that follow.
     """
     flat = inlining.flattened(back, inlining.inlined)
     if flat.jaxpr.effect:
@@ -91,7 +93,7 @@ class _Gates:
                 self.eqns.append(eqn)
                 self.late.update(dict.fromkeys(eqn.outvars))
         read = sorted(self.late, key=lambda v: -v.aval.size)[:_READ]
-        if not read:
+        if not read or _passes_on(jaxpr, self.late):
             return None
         for eqn in jaxpr.eqns:
             if not _is_name(eqn) and not self._add(eqn, read):
@@ -137,6 +139,24 @@ class _Gates:
             self.eqns.append(Eqn(eqn.primitive, invars, eqn.params, outvars, at.made_at, at.scope))
         [out] = found.outvars
         return names[out]  # type: ignore[return-value]
+
+
+def _passes_on(jaxpr: Jaxpr, cotangents: Container[Any]) -> bool:
+    """Whether a pass computes a result from cotangents by fused operations alone, as for residual connections.
+
+    That matters if other operations read cotangents or such values, too: a compiler computes the values again for each
+    reader, in this pass and in all that follow.
+    """
+    flowing: set[Any] = set()
+    is_read = False
+    for eqn in jaxpr.eqns:
+        if _is_name(eqn) or not any(a in flowing or a in cotangents for a in eqn.invars):
+            continue
+        if _is_fused(eqn):
+            flowing.update(eqn.outvars)
+        else:
+            is_read = True
+    return is_read and not flowing.isdisjoint(jaxpr.outvars)
 
 
 def _is_name(eqn: Eqn) -> bool:

@@ -28,6 +28,7 @@ from pullback.backends.devices.shardings import (
     as_sharding,
     between,
     names_in,
+    over_devices,
 )
 from pullback.core import tree
 from pullback.core.annotations import PyTree
@@ -43,7 +44,7 @@ from pullback.core.errors import (
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives.explicit_shardings import resharded, to_auto
+from pullback.primitives.explicit_shardings import entries_of, resharded, to_auto
 from pullback.primitives.rules import as_moved, sharding_rule
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import concrete
@@ -75,7 +76,7 @@ def committed_like(x: Any, model: Any) -> Any:
     Args:
       x: the new array.
       model: an array, or a type with a sharding. If the model is not committed, or has another shape and is on several
-        devices, ``x`` is returned unchanged.
+        devices, ``x`` is returned unchanged; in eager code also if its sharding is over a mesh without devices.
     """
     if isinstance(model, Tracer):
         explicit = model.aval.explicit
@@ -85,6 +86,8 @@ def committed_like(x: Any, model: Any) -> Any:
     else:
         placement = None if isinstance(model, Array) else getattr(model, "sharding", None)
     if placement is None or not isinstance(x, ArrayImpl):
+        return x
+    if _is_logical(placement) and state.trace.eager and not isinstance(current_mesh(), Mesh):
         return x
     if x.shape != tuple(model.shape) and not isinstance(placement, (Device, SingleDeviceSharding)):
         return x
@@ -160,20 +163,25 @@ def _transpose(ct: Any, x: Any, *, placement: Any, source: Any) -> Any:
 
 def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, placement: Any, source: Any) -> Any:
     (x,), (d,) = args, dims
-    return primitive.bind(x, placement=_with_axis(placement, d, axis), source=_with_axis(source, d, axis)), d
+    new = [_with_axis(each, d, axis.spmd_name, entries_of(typeof(x))[d]) for each in (placement, source)]
+    return primitive.bind(x, placement=new[0], source=new[1]), d
 
 
-def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
+def _with_axis(placement: Any, position: int, wanted: Any, typed: Any) -> Any:
     """Return the placement of a batch: ``placement`` with a mapped axis added at ``position``.
 
-    The new axis is sharded over the mesh axes that ``spmd_axis_name`` of ``vmap`` names; without names, the compiler
-    decides.
+    The new axis is sharded over the mesh axes ``wanted``, which ``spmd_axis_name`` of ``vmap`` names. If that is None,
+    the compiler decides. But over a mesh of explicit axes, the axis is sharded as the type of the batch says,
+    ``typed``, or not at all.
     """
     if not isinstance(placement, NamedSharding):
         return placement
     entries: list[Any] = list(placement.spec.partitions)
     entries += [None] * (position - len(entries))
-    entry = UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name
+    entry = UNCONSTRAINED if wanted is None else wanted
+    if wanted is None and placement.mesh.are_all_axes_explicit:
+        free = frozenset(placement.mesh.axis_names).difference(*map(names_in, entries))
+        entry = typed if free.issuperset(names_in(typed)) else None
     return placement.update(spec=PartitionSpec(*entries[:position], entry, *entries[position:]))
 
 
@@ -365,6 +373,9 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
     typed = explicit_sharding(sharding, who) if isinstance(sharding, (NamedSharding, PartitionSpec)) else None
     if typed is not None:
         return _explicit(array, typed, who)
+    if _is_logical(sharding) and state.trace.eager:
+        known = array.concrete() if isinstance(array, Tracer) else array
+        sharding = over_devices(sharding, [signature_of(known).placement] if isinstance(known, ArrayImpl) else [])
     if _is_logical(sharding) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
         if not isinstance(array, Tracer):
             return array  # a constant of the program, which the compiler shards

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.array import as_array
-from pullback.core.errors import ShapeError, UnsupportedArgumentError
+from pullback.core.array import CommittedArray, as_array
+from pullback.core.errors import ShapeError
 from pullback.core.trace import Primitive, Tracer
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.axis_maps import front
 from pullback.primitives.rules import as_moved, sharding_rule
+from pullback.transforms.programs.transfer import device_put
 
 shard_alike_p = Primitive("shard_alike", multiple_results=True)
 sharding_rule(shard_alike_p)(as_moved)
 
 
 def shard_alike(x: Any, y: Any) -> Any:
-    """Return two arrays of equal shape, which the compiler shards in the same way.
+    """Return two arrays of equal shape that are sharded in the same way.
+
+    In a compiled function the compiler chooses the sharding. Concrete arrays get that of ``x``, or else that of ``y``.
 
     Args:
-      x: an array of a compiled function.
+      x: an array.
       y: another one.
 
     Returns:
@@ -27,7 +30,6 @@ def shard_alike(x: Any, y: Any) -> Any:
 
     Raises:
       ShapeError: they differ in shape (a TypeError and ValueError).
-      UnsupportedArgumentError: neither is traced, so that no program is compiled (a NotImplementedError).
 
     >>> import pullback.numpy as jnp
     >>> from pullback import jit
@@ -39,7 +41,8 @@ def shard_alike(x: Any, y: Any) -> Any:
     if x.shape != y.shape:
         raise ShapeError(f"shard_alike: the arrays must have equal shapes, got {x.shape} and {y.shape}")
     if not isinstance(x, Tracer) and not isinstance(y, Tracer):
-        raise UnsupportedArgumentError("shard_alike works in compiled functions only: call it within jit")
+        model = next((a for a in (x, y) if isinstance(a, CommittedArray)), None)
+        return (x, y) if model is None else tuple(device_put((x, y), model.sharding))
     return tuple(shard_alike_p.bind(x, y))
 
 
