@@ -199,3 +199,10 @@ def test_scan_takes_split_transpose():
 def test_a_scalar_is_padded_by_nothing(dtype) -> None:
     x, zero = pnp.array(1, dtype), pnp.array(0, dtype)
     assert lax.pad(x, zero, ()) == jit(lambda x: lax.pad(x, zero, ()))(x) == 1
+
+
+def test_a_description_says_the_shape_of_a_broadcast() -> None:
+    like = pullback.ShapeDtypeStruct((2, 3), "int8")
+    for run in (lambda f: f, jit):
+        out = run(lambda x: lax.broadcast_like(x, like))(pnp.ones(3))
+        assert (out.shape, out.dtype) == ((2, 3), np.float32)

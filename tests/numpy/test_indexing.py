@@ -577,3 +577,53 @@ def test_assignments_to_at_say_what_to_write() -> None:
         with pytest.raises(ImmutableArrayError, match=rf"write x = x\.at\[0\]\.{name}\("):
             exec(f"x.at[0] {operation} 2.0", {"x": x})
         assert hasattr(x.at[0], name)
+
+
+def test_a_bool_is_written_under_strict_promotion() -> None:
+    """Eager code wrote it, and compiled code refused it."""
+    for dtype in ("int32", "uint8", "float32", "complex64", "bool"):
+        x = pnp.zeros(3, dtype)
+        with pullback.numpy_dtype_promotion("strict"):
+            for run in (lambda f: f, pullback.jit):
+                out = run(lambda x: x.at[1].set(True))(x)
+                assert (out.dtype, out.tolist()) == (x.dtype, [0, 1, 0])
+
+
+# Derivatives of take_along_axis ---------------------------------------------------------------------------------------
+
+
+def _operations(x: Any, positions: Any, axis: int) -> list[str]:
+    tape = pullback.vjp(lambda x: pnp.take_along_axis(x, positions, axis), x)[1].program  # type: ignore[attr-defined]
+    return [node.primitive.name for node in tape.nodes]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
+@pytest.mark.parametrize("kind", ["int32", "uint8"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_eager_derivatives_of_taking_along_an_axis_are_one_operation(axis: int, kind: str, dtype: str) -> None:
+    rng = np.random.default_rng(axis)
+    x = pnp.asarray(rng.integers(-3, 4, (3, 4, 5)), dtype)  # so that sums are exact
+    positions = pnp.asarray(rng.integers(0, 3, (*x.shape[:axis], 6, *x.shape[axis + 1 :])), kind)  # some occur twice
+    weights = pnp.asarray(rng.integers(-3, 4, positions.shape), dtype)
+
+    def pull(x: Any) -> Any:
+        return pullback.vjp(lambda x: pnp.take_along_axis(x, positions, axis), x)[1](weights)[0]
+
+    assert _operations(x, positions, axis) == ["take_along_axis"]
+    assert pull(x).dtype == x.dtype
+    assert_same(pull(x), pullback.jit(pull)(x))
+    assert_same(pullback.vmap(pull)(x[None])[0], pull(x))
+    taken = lambda x: pnp.take_along_axis(x, positions, axis) * x[(slice(None),) * axis + (slice(0, 1),)]
+    forwards = lambda x: pullback.jvp(taken, (x,), (x,))[1]
+    assert_same(forwards(x), pullback.jit(forwards)(x))
+    twice = lambda x: pullback.jvp(lambda x: pullback.vjp(taken, x)[1](weights)[0], (x,), (x,))[1]
+    assert_same(twice(x), pullback.jit(twice)(x))
+
+
+@pytest.mark.parametrize("positions", [[[0, -1]], [[0, 7]], [[-9, 1]], np.zeros((1, 0), int), [[0], [1]]])
+def test_other_positions_have_the_same_derivatives_in_eager_code(positions: Any) -> None:
+    """Those from the end, those out of range, none, and a vector for each of some rows that are one."""
+    x, positions = pnp.array([[1.0, 2.0, 3.0]]), pnp.asarray(positions)
+    pull = lambda x: pullback.vjp(lambda x: pnp.take_along_axis(x, positions, 1), x)[1](pnp.ones(positions.shape))[0]
+    assert "take_along_axis" not in _operations(x, positions, 1)
+    assert_same(pull(x), pullback.jit(pull)(x))

@@ -169,6 +169,12 @@ def test_differentiable_linear_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_finite_elements(tmp_path: Path) -> None:
+    assert "5 of 5 checks agree" in run("finite_elements.py", str(tmp_path / "cantilever.png"))
+    assert (tmp_path / "cantilever.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
 def test_image_registration(tmp_path: Path) -> None:
     assert "sampled with -2.6" in run("image_registration.py", str(tmp_path / "registered.png"))
     assert (tmp_path / "registered.png").stat().st_size > 1000

@@ -271,3 +271,17 @@ def test_zeros_that_are_derivatives_have_the_shardings_of_their_types(run: Any) 
     gradient = run(grad(lambda x: 1.0))(x)
     assert str(pullback.typeof(gradient)) == "float32[8@x,4]"
     assert not np.asarray(gradient).any()
+
+
+def test_shardings_over_a_mesh_without_devices_in_eager_code() -> None:
+    """An array that is sharded has the devices; zeros like a description over such a mesh stay where they are."""
+    mesh = MESH.update_axis_types(dict.fromkeys("xy", AxisType.Auto))
+    logical = NamedSharding(mesh.abstract_mesh, P("x"))
+    x = pullback.device_put(NUMBERS, NamedSharding(mesh, P("x", "y")))
+    f = lambda x: lax.with_sharding_constraint(x, logical) * 2
+    for run in (f, jit(f)):
+        assert run(x).sharding.is_equivalent_to(NamedSharding(mesh, P("x")), 2)
+    np.testing.assert_array_equal(grad(lambda x: (f(x) ** 2).sum())(x), 8 * NUMBERS)
+    zeros = lax.full_like(pullback.ShapeDtypeStruct((8, 2), "float32", sharding=logical), 0)
+    assert zeros.devices() == {pullback.devices()[0]}
+    assert zeros.tolist() == [[0, 0]] * 8

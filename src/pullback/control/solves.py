@@ -22,7 +22,7 @@ from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.grad import linear_transpose
 from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.stopped import stopped
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 from pullback.transforms.custom.custom_linear import LinearCall, bind_linear_call, is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_jvp
 from pullback.transforms.custom.rule_adapter import zero_from_primal
@@ -106,7 +106,7 @@ def custom_linear_solve(
     for function, name in ((matvec, "matvec"), (solve, "solve"), (transposed, "transpose_solve")):
         if not callable(function):
             raise ArgumentError(f"custom_linear_solve: {name} must be a function, got {function!r}")
-    converted, captured = closure_convert(matvec, b)
+    converted, captured = without_tracers(matvec, b)
 
     def apply(captured: Sequence[Any], x: Any) -> Any:
         return converted(x, *captured)
@@ -343,7 +343,7 @@ def custom_root(
     for name, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
         require_function("custom_root", name, function)
     guess = tree.tree_map(stop_gradient, initial_guess)
-    converted, captured = closure_convert(f, guess)
+    converted, captured = without_tracers(f, guess)
 
     # The solver runs under the current trace, so that it may close over any values; the derivative of its computation
     # is then removed, and the implicit derivative attached to the root.

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.core import masking, provenance, source
 from pullback.core.array import Array, ArrayImpl, resolve_weak_scalars, typeof
 from pullback.core.config import config
+from pullback.core.elementwise_shapes import elementwise_shape
 from pullback.core.errors import NotLinearError, PullbackError, ShardingTypeError
 from pullback.core.jaxpr import infer
 from pullback.core.runtime import runtime
@@ -76,7 +77,8 @@ class LinearVar:
     def shape(self) -> Shape:
         shape = self._shape
         if shape is None:
-            shape = self._shape = self.aval.shape
+            shape = elementwise_shape(self)
+            shape = self._shape = self.aval.shape if shape is None else shape
         return shape
 
     @property

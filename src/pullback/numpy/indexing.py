@@ -18,6 +18,7 @@ from pullback.core.annotations import DTypeLike
 from pullback.core.arguments import flag, is_listed
 from pullback.core.array import MOST_HOST_AXES, Absent, Array, ArrayImpl, ArrayLike, as_array
 from pullback.core.dims import Dim, any_symbolic
+from pullback.core.elsewhere import is_here
 from pullback.core.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -50,7 +51,9 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers, scatter
+from pullback.primitives.arrays.sorting import take_along_axis as along
 from pullback.primitives.checks import check_positions
+from pullback.primitives.declare import is_differentiated_here
 from pullback.primitives.linalg.contraction import HIGHEST, dot_general_p
 from pullback.transforms.programs.placement import committed_like
 
@@ -320,6 +323,17 @@ def _are_none_negative(positions: Any) -> bool:
     return type(positions) is ArrayImpl and (positions.size == 0 or bool(positions._value.min() >= 0))
 
 
+def _are_inside(positions: Any, x: Any, axis: int) -> bool:
+    """Whether concrete positions, for each vector of ``x`` along an axis, are in range, and none is negative."""
+    if not is_here(positions) or x.weak_type or not positions.size:
+        return False
+    shape, whole = positions.shape, x.shape
+    if (shape[:axis], shape[axis + 1 :]) != (whole[:axis], whole[axis + 1 :]):
+        return False
+    numbers = positions._value
+    return bool(numbers.min() >= 0 and numbers.max() < whole[axis])
+
+
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
@@ -367,6 +381,8 @@ def take_along_axis(
             return ArrayImpl(out, x.weak_type)
         except IndexError:
             pass
+    if mode is None and wrap_negative_indices and is_differentiated_here(x) and _are_inside(positions, x, where):
+        return along(x, positions, where)  # in eager code one operation, whose transpose is one
     if is_listed(mode, ("one_hot",)):
         return _by_product(_spread(x, positions, where), _spread(positions, x, where), where)
     mode = checked_mode("take_along_axis", positions, x, where, mode, wrap_negative_indices)

@@ -168,7 +168,7 @@ def host_fused(
         if is_here(x):
             fits = host is not None and (x.size < large or (fused is not None and fused(x, **params)))
         else:
-            fits = jvp is not None and _is_differentiated_here(x)
+            fits = jvp is not None and is_differentiated_here(x)
         return p.bind(x, **params) if fits else otherwise(x, **params)
 
     return function
@@ -209,7 +209,7 @@ def in_one(
 _FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 
 
-def _is_differentiated_here(x: Any) -> bool:
+def is_differentiated_here(x: Any) -> bool:
     """Whether ``x`` is a tracer of the innermost trace, which differentiates operations on the host's arrays."""
     trace = state.trace
     return trace.differentiates and isinstance(x, Tracer) and x._trace is trace and is_here(x.primal)  # type: ignore[attr-defined]

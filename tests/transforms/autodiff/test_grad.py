@@ -19,6 +19,7 @@ from pullback import (
     hessian,
     jacfwd,
     jacrev,
+    jit,
     jvp,
     lax,
     linear_transpose,
@@ -29,6 +30,7 @@ from pullback import (
     vjp,
     vmap,
 )
+from pullback.core import linear
 from pullback.core.array import Array, ArrayImpl, as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import EVAL, state
@@ -442,3 +444,30 @@ def test_residuals_that_are_arguments() -> None:
         assert pull(out)[0]["b"].shape == (3,)
     assert pickle.loads(pickle.dumps(pull)).args_res[0]["b"] == kept[0]["b"] != 0
     assert hash(kept[0]["b"]) == hash(type(kept[0]["b"])())
+
+
+# Shapes on the tape --------------------------------------------------------------------------------------------------
+
+
+def test_shapes_of_elementwise_operations_need_no_abstract_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule has several, such as those of a quotient. Operands broadcast to one another in turn."""
+
+    def layer_norm(x: Any) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / jnp.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+
+    x, row, column, weights = (jnp.asarray(np.random.default_rng(0).random(s)) for s in ((3, 4), 4, (3, 1), (2, 3, 4)))
+    functions: list[Any] = [layer_norm, lambda x: x / x.sum(0), lambda x: x ** x.sum(-1, keepdims=True)]
+    functions += [lambda x: row / x[:, :1] + column / x[0], lambda x: x[0, 0] / x, lambda x: 2 / x[None] * weights]
+    expected = [jit(grad(lambda x, f=f: (f(x) * weights).sum()))(x) for f in functions]
+    monkeypatch.setattr(linear, "infer", lambda *_: pytest.fail("types were inferred"))
+    for f, wanted in zip(functions, expected, strict=True):
+        np.testing.assert_allclose(grad(lambda x, f=f: (f(x) * weights).sum())(x), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_shapes_that_none_of_the_operands_has_are_found() -> None:
+    column, row = jnp.ones((3, 1)), jnp.ones((1, 4))
+    gradient = grad(lambda c, r: jnp.sum((c / r) / (r / c)), (0, 1))(column, row)
+    assert [g.shape for g in gradient] == [(3, 1), (1, 4)]
+    np.testing.assert_array_equal(gradient[0], np.full((3, 1), 8))
+    np.testing.assert_array_equal(gradient[1], np.full((1, 4), -6))

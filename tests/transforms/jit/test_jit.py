@@ -690,8 +690,11 @@ def test_what_the_steps_say_of_the_arguments() -> None:
         assert step.in_tree == traced.in_tree == pullback.tree.structure((({"b": 0}, 0), {}))
         assert [a.shape for a in pullback.tree.leaves(step.in_avals)] == [(2, 3), (3,)]
         assert step.donate_argnums == (1,)
-    with pytest.raises(NotImplementedError, match=r"lowering_platforms can only be \['cpu'\], got \('cuda',\)"):
-        traced.lower(lowering_platforms=("cuda",))
+    with pytest.raises(
+        ValueError, match=r"shardings of <lambda> determine the devices \[.*\], but device_assignment is \[\]"
+    ):
+        lowered.compile(device_assignment=[])
+    assert lowered.compile(device_assignment=pullback.devices()[:1]).in_tree == compiled.in_tree
     hlo = lowered.compiler_ir("hlo")
     assert hlo.as_hlo_text() == hlo == lowered.as_text("hlo")
     assert hlo.startswith("HloModule")

@@ -30,10 +30,10 @@ INLINE npy_intp position_of(npy_intp k, npy_intp size, int range) {
         const npy_intp size = p->size, after = p->after;                                                    \
         const int range = p->range;                                                                         \
         int is_outside = 0;                                                                                 \
-        for (npy_intp row = first, rows; row < end; row += rows) { /* those of one vector, or of vectors side by side */ \
-            const npy_intp left = p->count - row % p->count;                                                \
+        npy_intp vector = first / p->count, left = p->count - first % p->count; /* a division takes as long as some picks */ \
+        for (npy_intp row = first, rows; row < end; row += rows, vector++, left = p->count) { /* one, or some side by side */ \
             const index *at = (const index *)p->positions + row * after;                                    \
-            const type *x = (const type *)p->from + row / p->count * size * after;                          \
+            const type *x = (const type *)p->from + vector * size * after;                                  \
             type *out = (type *)p->to + row * after;                                                        \
             rows = left < end - row ? left : end - row;                                                     \
             if (after == 1 && range == AS_THEY_ARE) PICK_RUN(AS_THEY_ARE)                                   \
@@ -148,11 +148,11 @@ typedef struct Sums {
     static void name(const Sums *s, npy_intp first, npy_intp end, npy_intp low, npy_intp high, char *to) {  \
         const npy_intp size = s->size, after = s->after;                                                    \
         const int range = s->range;                                                                         \
-        for (npy_intp row = first, rows; row < end; row += rows) {                                          \
-            const npy_intp left = s->count - row % s->count;                                                \
+        npy_intp vector = first / s->count, left = s->count - first % s->count;                             \
+        for (npy_intp row = first, rows; row < end; row += rows, vector++, left = s->count) {               \
             const type *u = (const type *)s->updates + row * after;                                         \
             const index *at = (const index *)s->positions + row * (s->is_of_rows ? 1 : after);              \
-            type *out = (type *)to + row / s->count * size * after;                                         \
+            type *out = (type *)to + vector * size * after;                                                 \
             rows = left < end - row ? left : end - row;                                                     \
             if (s->is_of_rows) {                                                                            \
                 for (npy_intp r = 0; r < rows; r++, u += after) {                                           \

@@ -249,24 +249,22 @@ def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) 
     ``unique`` promises that no index occurs twice.
     """
     shape = tuple(n if m == 1 else m for m, n in zip(x.shape, indices.shape, strict=True))
-    x = np.broadcast_to(x, shape)
+    x, indices = (a if a.shape == shape else np.broadcast_to(a, shape) for a in (x, indices))
     if len(shape) > _MOST_AXES:
-        rows, positions = _rows(x, axis), _rows(np.broadcast_to(indices, shape), axis)
+        rows, positions = _rows(x, axis), _rows(indices, axis)
         return _from_rows(add_along_axis(rows, positions, axis=1, size=size, unique=unique), shape, axis)
     out_shape = (*shape[:axis], size, *shape[axis + 1 :])
     dtype = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype
     out = np.zeros(out_shape, dtype)
     if unique:
         out[_grid(out_shape, indices, axis)] = x
-    elif add_at(out, np.ascontiguousarray(np.broadcast_to(indices, shape)), axis, x.astype(dtype, copy=False)):
+    elif add_at(out, np.ascontiguousarray(indices), axis, x.astype(dtype, copy=False)):
         pass
     elif len(shape) == 1:
         np.add.at(out, indices, x.astype(dtype, copy=False))
     else:
         # One flat index: NumPy is many times faster with it than with an index for each axis.
-        positions = np.ravel_multi_index(
-            np.broadcast_arrays(*_grid(out_shape, np.broadcast_to(indices, shape), axis)), out_shape
-        )
+        positions = np.ravel_multi_index(np.broadcast_arrays(*_grid(out_shape, indices, axis)), out_shape)
         np.add.at(out.reshape(-1), positions.reshape(-1), x.astype(dtype, copy=False).reshape(-1))
     return out.astype(x.dtype, copy=False)
 

@@ -48,7 +48,9 @@ def wide_enough(positions: Any, size: Any) -> Any:
     """
     if isinstance(size, Dim):
         return convert_element_type(positions, np.dtype(np.int32)) if positions.dtype.itemsize < 4 else positions
-    if size <= int(dtypes.iinfo(positions.dtype).max):
+    dtype = positions.dtype
+    bits = 8 * dtype.itemsize - (dtype.kind == "i")  # `iinfo` takes as long as three operations on a few numbers
+    if size <= ((1 << bits) - 1 if dtype.isbuiltin == 1 else int(dtypes.iinfo(dtype).max)):
         return positions
     return convert_element_type(positions, np.dtype(np.int32 if size < 2**31 else np.int64))
 

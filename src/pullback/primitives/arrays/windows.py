@@ -154,7 +154,7 @@ def zeros(shape: Shape, dtype: np.dtype[Any]) -> Any:
     if shape and state.trace.quick:
         try:
             is_copied = moves.are_moved(math.prod(shape), dtype)  # what is written into, by all cores
-            return ArrayImpl(np.broadcast_to(np.zeros((), dtype), shape) if is_copied else np.zeros(shape, dtype))
+            return ArrayImpl(shapes.repeated(np.zeros((), dtype), shape) if is_copied else np.zeros(shape, dtype))
         except (MemoryError, ValueError) as error:
             raise AllocationError(f"no memory for an array of shape {shape}: {error}") from None
     zero = shapes.full((), 0, dtype)

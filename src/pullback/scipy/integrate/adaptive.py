@@ -30,7 +30,7 @@ from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.tracing import eval_shape
 from pullback.transforms.autodiff.vmap import vmap
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero, zero_from_primal
 
@@ -379,7 +379,7 @@ def quad(
         complex_values.append(dtypes.is_complex(out.dtype))
         return out
 
-    converted, params = closure_convert(integrand, x)
+    converted, params = without_tracers(integrand, x)
     if any(complex_values) and not complex_func:
         raise DtypeError("quad: the integrand returned complex numbers; if this is intended, pass complex_func=True")
 

@@ -31,7 +31,7 @@ from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.tracing import eval_shape
 from pullback.transforms.autodiff.vmap import vmap
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero, zero_from_primal
 
@@ -510,7 +510,7 @@ def cubature(
             return _eager(call, options, hosts[0], hosts[1], hosts[2], rules, first)
     if options.limit == _ANY:
         raise UnsupportedArgumentError(f"{name}: max_subdivisions=None needs an eager call; pass a number")
-    converted, params = closure_convert(lambda x: call(x[None])[0], low)
+    converted, params = without_tracers(lambda x: call(x[None])[0], low)
 
     def at(x: Any, params: Any) -> Any:
         return converted(x, *params)

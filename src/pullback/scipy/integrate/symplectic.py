@@ -25,7 +25,7 @@ from pullback.primitives import elementwise as ops
 from pullback.scipy.integrate.grids import fitting, number_of_steps, span_of, state_of, with_arguments
 from pullback.transforms.autodiff.grad import grad, vjp
 from pullback.transforms.autodiff.jvp import jvp
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 from pullback.transforms.custom.custom_rules import custom_vjp
 
 __all__ = ["PhaseTrajectory", "solve_hamiltonian", "solve_symplectic"]
@@ -163,7 +163,7 @@ def _solution_bwd(shears: _Shears, residuals: Any, cts: Any) -> Any:
 
             s, size, ct, more = vjp(again, start, h, state, params)[1](ct)
             of_start, of_h = of_start + s, of_h + size
-            of_params = [x + y for x, y in zip(of_params, more, strict=True)]
+            of_params = [x if x is None else x + y for x, y in zip(of_params, more, strict=True)]
         return state, ct, (of_start, of_h, of_params)
 
     def results(carry: Any, now: Any) -> Any:
@@ -176,7 +176,8 @@ def _solution_bwd(shears: _Shears, residuals: Any, cts: Any) -> Any:
             return back(last, carry), None
         return fori_loop(0, shears.every, lambda j, carry: back(last - j, carry), carry), None
 
-    zeros = pnp.zeros_like(start), pnp.zeros_like(h), [pnp.zeros_like(x) for x in params]
+    of_params = [pnp.zeros_like(x) if dtypes.is_inexact(x.dtype) else None for x in params]
+    zeros = pnp.zeros_like(start), pnp.zeros_like(h), of_params
     carry = last, tuple(pnp.zeros_like(x) for x in last), zeros
     rows = ArrayImpl(np.arange(shears.results, dtype=np.int32))
     (_, ct, (of_start, of_h, of_params)), _ = scan(results, carry, (rows, cts), reverse=True)
@@ -217,8 +218,8 @@ def _solve(
         raise ArgumentError(f"{name}: every must divide the number of steps, {total}, got {between}")
     h = (stop - start) / total
     kick, drift = make(start, q, p)
-    kick, kick_params = closure_convert(kick, start, q)
-    drift, drift_params = closure_convert(drift, start, p)
+    kick, kick_params = without_tracers(kick, start, q)
+    drift, drift_params = without_tracers(drift, start, p)
     count = len(kick_params)
     shears = _Shears(
         lambda t, q, params: kick(t, q, *params[:count]), lambda t, p, params: drift(t, p, *params[count:]),

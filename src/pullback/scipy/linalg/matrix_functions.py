@@ -29,7 +29,7 @@ from pullback.primitives.linalg.matrix_functions import expm_frechet_p, expm_p, 
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.vmap import vmap
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 from pullback.transforms.custom.custom_rules import custom_jvp
 
 __all__ = ["expm", "expm_frechet", "funm", "logm", "signm", "sqrtm"]
@@ -289,7 +289,7 @@ def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) ->
     if not callable(func):
         raise ArgumentError(f"funm: func must be a function of an array, got {func!r}")
     n = a.shape[0]
-    by_elements, captured = closure_convert(func, creation.zeros(n, a.dtype))
+    by_elements, captured = without_tracers(func, creation.zeros(n, a.dtype))
 
     @custom_jvp
     def value(a: Any, *captured: Any) -> Any:

@@ -19,7 +19,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import stop_gradient
 from pullback.scipy.optimize.problems import count_of, dense_solution, flat, integer, is_real, largest, start_of
 from pullback.transforms.autodiff.tracing import eval_shape
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 
 
 # long: half of it is its documentation
@@ -71,7 +71,7 @@ def fixed_point(
         raise ShapeError(f"fixed_point: func must return an array of real numbers of shape {start.shape}, got {out}")
     mapped = lambda x: ops.convert_element_type(shapes.reshape(function(x), vector.shape), vector.dtype)
     most = count_of("fixed_point", "maxiter", maxiter)
-    converted, captured = closure_convert(mapped, vector)
+    converted, captured = without_tracers(mapped, vector)
     fixed = [stop_gradient(c) for c in captured]
     step = _step(method, lambda x: converted(x, *fixed))
 

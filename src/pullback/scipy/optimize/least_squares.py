@@ -32,7 +32,7 @@ from pullback.scipy.optimize.problems import (
 from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.jacobian import jacfwd
 from pullback.transforms.autodiff.tracing import eval_shape
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 
 
 class LeastSquaresResult(NamedTuple):
@@ -133,7 +133,7 @@ def least_squares(
     if not is_real(out):
         raise ShapeError(f"least_squares: fun must return an array of real numbers, got {out}")
     residuals = lambda x: ops.convert_element_type(shapes.reshape(function(x), (out.size,)), vector.dtype)
-    converted, captured = closure_convert(residuals, vector)
+    converted, captured = without_tracers(residuals, vector)
     fixed = [stop_gradient(c) for c in captured]
     limit = 100 * max(vector.size, 1) if settings["maxiter"] is None else settings["maxiter"]
     maxiter = count_of("least_squares", "maxiter", limit)

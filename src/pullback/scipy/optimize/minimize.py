@@ -43,7 +43,7 @@ from pullback.scipy.sparse.linalg.hermitian import cg
 from pullback.transforms.autodiff.grad import grad, value_and_grad
 from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.autodiff.tracing import eval_shape
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 
 _SHARED = {"maxiter": None, "gtol": 1e-5, "norm": np.inf}
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -154,7 +154,7 @@ def minimize(
         return found._replace(x=_to_complex(found.x), jac=ops.conj(_to_complex(found.jac)))
     vector = shapes.reshape(start, (start.size,))
     objective = _checked(fun, start, args)
-    converted, captured = closure_convert(objective, vector)
+    converted, captured = without_tracers(objective, vector)
     fixed = [stop_gradient(x) for x in captured]
     evaluate = value_and_grad(lambda x: converted(x, *fixed))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -52,10 +52,24 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
     3.0
     """
     require_function("closure_convert", "fun", fun)
+    return _with_arguments(fun, example_args, lambda x: isinstance(x, Tracer) and is_inexact(x.dtype))
+
+
+def without_tracers(fun: Callable[..., R], *example_args: PyTree) -> tuple[Callable[..., R], list[Array]]:
+    """Turn all traced arrays that a function closes over into arguments; see :func:`closure_convert`.
+
+    A transformation may have ended when a derivative rule runs, with all values that it traced: positions, too.
+    """
+    return _with_arguments(fun, example_args, lambda x: isinstance(x, Tracer))
+
+
+def _with_arguments(
+    fun: Callable[..., R], example_args: Sequence[Any], is_hoisted: Callable[[Any], bool]
+) -> tuple[Callable[..., R], list[Array]]:
     leaves, in_tree = tree.flatten(example_args)
     flat = FlatFunction(fun, in_tree)
     closed = stage_flat(fun, flat, [abstractify(x) for x in leaves], "closure_convert")
-    traced = [isinstance(x, Tracer) and is_inexact(x.dtype) for x in closed.consts]
+    traced = [is_hoisted(x) for x in closed.consts]
     consts, hoisted = partition_list(closed.consts, traced)
     constvars, variables = partition_list(closed.jaxpr.constvars, traced)
     jaxpr = Jaxpr(constvars, [*closed.jaxpr.invars, *variables], closed.jaxpr.eqns, closed.jaxpr.outvars)

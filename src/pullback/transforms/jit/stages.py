@@ -33,7 +33,7 @@ from pullback.core.array import (
     signature_of,
     typeof,
 )
-from pullback.core.errors import ArgumentError, DonationWarning, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, DonationWarning, IncompatibleDevicesError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.refs import RefCell
 from pullback.core.runtime import runtime
@@ -227,30 +227,36 @@ class Traced:
         return requested_or_actual(in_placements(self.call, self.in_avals), actual)
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """Lower the program to a StableHLO module for the device of the arguments.
+        """Lower the program to a StableHLO module, for the device of the arguments or for other devices.
+
+        A program whose shardings are over an :class:`~pullback.sharding.AbstractMesh` gets its devices later, from
+        ``compile(device_assignment=devices)``.
 
         Args:
-          lowering_platforms: None, or the name of the platform of that device, in a list.
+          lowering_platforms: the names of the platforms, in a sequence; by default the platform of the arguments, or
+            that of the abstract mesh.
 
         Raises:
-          UnsupportedArgumentError: another platform is requested; use ``export`` instead (a NotImplementedError).
+          ArgumentError: an unknown platform, or none for an abstract mesh (a TypeError and ValueError).
         """
+        from pullback.transforms.jit.lowered_elsewhere import LoweredElsewhere, lowered_elsewhere
+
         if has_user_types([*self.in_avals, *self.out_avals]):
             of_arrays = self.lojax.lower(lowering_platforms=lowering_platforms)
             of_arrays.high = self
             return of_arrays
+        without_devices = lowered_elsewhere(self, lowering_platforms)
+        if without_devices is not None:
+            return without_devices
         signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
             signatures += map(signature_of, self.refs.contents())
         lowered = Lowered(self, self.call, signatures)
         platform = lowered.program.device.target
-        if lowering_platforms is not None and [*lowering_platforms] not in ([platform], ["gpu"] * (platform == "cuda")):
-            raise UnsupportedArgumentError(
-                f"lower: the arguments of {self.fun_name} are on a device of the platform {platform!r}, so "
-                f"lowering_platforms can only be [{platform!r}], got {lowering_platforms!r}. export(f, platforms=...) "
-                "lowers for others."
-            )
-        return lowered
+        names = {"cuda": ("cuda", "gpu")}.get(platform, (platform,))
+        if lowering_platforms is None or (len(lowering_platforms) == 1 and lowering_platforms[0] in names):
+            return lowered
+        return LoweredElsewhere(self, lowering_platforms, None)
 
 
 def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
@@ -353,7 +359,10 @@ class Lowered:
         Raises:
           ArgumentError: ``dialect`` is unknown (a ValueError).
         """
-        text = self.program.module.text(locations=debug_info)
+        return self._in_dialect(self.program.module.text(locations=debug_info), dialect)
+
+    @staticmethod
+    def _in_dialect(text: str, dialect: str | None) -> str:
         if dialect in (None, "stablehlo"):
             return text
         if not is_listed(dialect, ("hlo",)):
@@ -394,16 +403,26 @@ class Lowered:
         """Return the compiler's estimate of operations and memory traffic, for the program before optimisation."""
         return backend().cost_analysis(self.program.module.text(), self.program.device)
 
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+    def compile(
+        self, compiler_options: dict[str, Any] | None = None, *, device_assignment: Sequence[Device] | None = None
+    ) -> Compiled:
         """Compile the program.
 
         Args:
           compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``.
+          device_assignment: the devices, which the arguments and shardings determine already.
 
         Raises:
           CompilationError: the compiler rejects the program or an option (a RuntimeError).
+          IncompatibleDevicesError: ``device_assignment`` is other devices (a RuntimeError and ValueError).
         """
         try:
+            own = [*getattr(self.program.device, "devices", (self.program.device,))]
+            if device_assignment is not None and [*device_assignment] != own:
+                raise IncompatibleDevicesError(
+                    f"compile: the arguments and shardings of {self.traced.fun_name} determine the devices {own}, but "
+                    f"device_assignment is {device_assignment!r}"
+                )
             options = {**dict(self.traced.call.options.compiler_options), **(compiler_options or {})}
             return Compiled(self, tuple(sorted(options.items())))
         except Exception as error:

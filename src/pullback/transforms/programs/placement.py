@@ -28,6 +28,7 @@ from pullback.backends.devices.shardings import (
     as_sharding,
     between,
     names_in,
+    over_devices,
 )
 from pullback.core import tree
 from pullback.core.annotations import PyTree
@@ -75,7 +76,7 @@ def committed_like(x: Any, model: Any) -> Any:
     Args:
       x: the new array.
       model: an array, or a type with a sharding. If the model is not committed, or has another shape and is on several
-        devices, ``x`` is returned unchanged.
+        devices, ``x`` is returned unchanged; in eager code also if its sharding is over a mesh without devices.
     """
     if isinstance(model, Tracer):
         explicit = model.aval.explicit
@@ -85,6 +86,8 @@ def committed_like(x: Any, model: Any) -> Any:
     else:
         placement = None if isinstance(model, Array) else getattr(model, "sharding", None)
     if placement is None or not isinstance(x, ArrayImpl):
+        return x
+    if _is_logical(placement) and state.trace.eager and not isinstance(current_mesh(), Mesh):
         return x
     if x.shape != tuple(model.shape) and not isinstance(placement, (Device, SingleDeviceSharding)):
         return x
@@ -370,6 +373,9 @@ def constrained(x: Any, sharding: Any, who: str) -> Any:
     typed = explicit_sharding(sharding, who) if isinstance(sharding, (NamedSharding, PartitionSpec)) else None
     if typed is not None:
         return _explicit(array, typed, who)
+    if _is_logical(sharding) and state.trace.eager:
+        known = array.concrete() if isinstance(array, Tracer) else array
+        sharding = over_devices(sharding, [signature_of(known).placement] if isinstance(known, ArrayImpl) else [])
     if _is_logical(sharding) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
         if not isinstance(array, Tracer):
             return array  # a constant of the program, which the compiler shards

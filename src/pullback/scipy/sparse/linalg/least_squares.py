@@ -20,7 +20,7 @@ from pullback.scipy.sparse.linalg.systems import Operator, most_iterations, norm
 from pullback.scipy.vectors import Vectors
 from pullback.transforms.autodiff.grad import linear_transpose
 from pullback.transforms.autodiff.tracing import eval_shape
-from pullback.transforms.custom.closure import closure_convert
+from pullback.transforms.custom.closure import without_tracers
 
 
 class LsqrResult(NamedTuple):
@@ -179,7 +179,7 @@ def _solved(
     limit = most_iterations(name, maxiter, 2 * max(rows.size, columns.size))
     fixed = {"damp": stop_gradient(damp), "tolerances": (atol, btol, conlim), "limit": limit, "name": name}
 
-    converted, captured = closure_convert(multiply, start)
+    converted, captured = without_tracers(multiply, start)
     still = [stop_gradient(x) for x in captured]
 
     def times(x: Any, values: Any) -> Any:
