@@ -485,8 +485,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike | ShapeDtypeStruct) -> Ar
       like_arr: the array with the shape of the result, or its description.
 
     Returns:
-      An array of the dtype of ``arr`` and of the shape of ``like_arr``. It has the sharding of ``like_arr``, unless that
-      is traced: then the compiler chooses the sharding.
+      An array of the dtype of ``arr`` and of the shape of ``like_arr``. It has the sharding of ``like_arr``. If that is
+      traced, the compiler chooses the sharding.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
