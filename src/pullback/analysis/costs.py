@@ -144,6 +144,7 @@ def _bandwidths(name: str, bandwidth: float | Mapping[Any, float], axes: Iterabl
     return found
 
 
+# long: half of it is its documentation
 def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cost]:
     """Return a function of the same arguments that says what one call of ``fun`` costs, without the call.
 
