@@ -11,32 +11,14 @@ import pytest
 import scipy.signal
 
 import pullback.numpy as jnp
-from pullback import errors, grad, jit, jvp, tree, vmap
+from pullback import errors, grad, jit, tree, vmap
 from pullback.core.config import enable_x64
 from pullback.scipy import signal
-from pullback.test_util import check_grads
+from tests.scipy.signal.comparisons import by_formula, close, derivatives
 
 pytestmark = pytest.mark.usefixtures("x64")
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((2, 12))
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
-    found, expected = ((v if isinstance(v, (tuple, list)) else (v,)) for v in (found, expected))
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected, strict=True):
-        assert np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
-
-
-def derivatives(f: Any, *args: Any) -> None:
-    arrays = tuple(map(jnp.asarray, args))
-    check_grads(f, arrays, 1, eps=1e-6, rtol=1e-5, atol=1e-5)
-
-
-def by_formula(f: Any, *args: Any) -> Any:
-    arrays = tuple(map(jnp.asarray, args))
-    return jvp(f, arrays, tuple(map(jnp.ones_like, arrays)))[0]
 
 
 CASES = [

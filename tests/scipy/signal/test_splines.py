@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.signal
 
-import pullback.numpy as jnp
-from pullback import errors, jit, jvp, vmap
+from pullback import errors, jit, vmap
 from pullback.core.config import enable_x64
 from pullback.scipy import signal
-from pullback.test_util import check_grads
+from tests.scipy.signal.comparisons import by_formula, close, derivatives
 
 pytestmark = pytest.mark.usefixtures("x64")
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal(25)
 IMAGE = RNG.standard_normal((26, 30))
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-11) -> None:
-    assert np.shape(found) == np.shape(expected)
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-
-
-def derivatives(f: Any, *args: Any) -> None:
-    check_grads(f, tuple(map(jnp.asarray, args)), 1, eps=1e-6, rtol=1e-5, atol=1e-5)
-
-
-def by_formula(f: Any, *args: Any) -> Any:
-    arrays = tuple(map(jnp.asarray, args))
-    return jvp(f, arrays, tuple(map(jnp.ones_like, arrays)))[0]
 
 
 def test_coefficients_of_vectors() -> None:
