@@ -107,6 +107,15 @@ def unpacked(archive: Path, folder: Path) -> Path:
     return inner
 
 
+def version_of_checkout(source: Path) -> str:
+    """Return the tag, or the tag before and the commit, that a checkout of a repository has."""
+    command = ["git", "describe", "--tags", "--always"]
+    found = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    if found.returncode:
+        raise SystemExit(f"--checkout takes a folder with a checkout of git, got {source}: {found.stderr.strip()}")
+    return found.stdout.strip()
+
+
 def environment(library: str, archive: Path, source: Path, folder: Path) -> Path:
     """Make an environment with a library, what it needs and what its tests need, and Pullback instead of JAX.
 
@@ -258,9 +267,7 @@ def main() -> int:
     entry = recorded.get(given.library, {})
     if given.checkout:
         archive = source = given.checkout.resolve()
-        version = subprocess.run(
-            ["git", "describe", "--tags", "--always"], cwd=source, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        version = version_of_checkout(source)
     else:
         print(f"{given.library}: fetching the source distribution", flush=True)
         archive = releases.fetched(given.library, source=True).resolve()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,18 @@ def test_a_run(runner: Any, library: Path, tmp_path: Path) -> None:
     assert list(first) == list(again) != list(other)
     assert len(first) == 6  # with the file that cannot be imported
     assert runner.counted(run(0, seconds=-1))["passed"] == 1
+
+
+def test_the_version_of_a_checkout(runner: Any, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=f"--checkout takes a folder with a checkout of git, got {tmp_path}"):
+        runner.version_of_checkout(tmp_path)
+    run = lambda *words: subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=b", *words], cwd=tmp_path, check=True
+    )
+    run("init", "-q")
+    run("commit", "-q", "--allow-empty", "-m", "first")
+    run("tag", "v1.5")
+    assert runner.version_of_checkout(tmp_path) == "v1.5"
 
 
 @pytest.mark.slow

@@ -10,7 +10,20 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import debug, disable_jit, effects_barrier, errors, grad, jit, jvp, lax, make_jaxpr, named_scope, vmap
+from pullback import (
+    debug,
+    disable_jit,
+    effects_barrier,
+    errors,
+    grad,
+    jit,
+    jvp,
+    lax,
+    make_jaxpr,
+    named_scope,
+    pure_callback,
+    vmap,
+)
 from pullback.control import conditional
 from pullback.core import tree
 from pullback.core.errors import ControlFlowError
@@ -103,12 +116,16 @@ def test_branches_are_compared_eager_as_compiled(branches: tuple[Function, ...])
 
 def test_the_result_has_the_type_that_all_branches_return() -> None:
     strong = jnp.ones((), "float32")
-    branches = [lambda x: x, lambda x: strong, lambda x: 1.0]
-    for i in range(3):
-        for _ in range(2):  # compared, and remembered
-            out = lax.switch(i, branches, 2.0)
-            assert (out.dtype, out.weak_type) == (np.float32, False)
-            assert not jit(lambda x, i=i: lax.switch(i, branches, x))(2.0).weak_type
+    first_strong, first_weak = [lambda x: strong, lambda x: x, lambda x: 1.0], [lambda x: x, lambda x: strong]
+    for branches, weak in ((first_strong, False), (first_weak, True)):  # as in JAX
+        for i in range(len(branches)):
+            for _ in range(2):  # compared, and remembered
+                out = lax.switch(i, branches, 2.0)
+                assert (out.dtype, out.weak_type) == (np.float32, weak)
+                assert jit(lambda x, i=i, branches=branches: lax.switch(i, branches, x))(2.0).weak_type is weak
+    check = lambda x, p: lax.cond(p, lambda: pure_callback(lambda x: x, strong, x), lambda: x)  # as error_if's
+    assert jit(check)(2.0, False).weak_type
+    assert float(jit(grad(lambda x: lax.cond(x > 0, lambda: strong * x, lambda: x)))(2.0)) == 1
     assert lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type
 
 

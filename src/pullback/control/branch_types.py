@@ -61,7 +61,11 @@ def branch_names(what: str, functions: Functions) -> list[str]:
 
 
 def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
-    """The types of the results of all branches, after promotion of weak types; raise if the branches' types differ."""
+    """The types of the results of all branches, after promotion of weak types; raise if the branches' types differ.
+
+    If the types differ in weakness only, the result is weak where that of the first branch is, as in JAX: checks such
+    as Equinox's ``error_if`` return what they got from the first branch, and take anything from the other.
+    """
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.out_tree != first.out_tree:
@@ -87,7 +91,8 @@ def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> lis
                     f"{what}: the branches must return the same types, but {leaf} is {strong} from {other} and {aval} "
                     f"from {name}: {aval_difference(strong, aval)}. {cure}"
                 )
-        wanted.append(strong)
+        first_is_weak = avals[0].weak_type and all(aval.dtype == strong.dtype for aval in avals)
+        wanted.append(avals[0] if first_is_weak else strong)
     return wanted
 
 
