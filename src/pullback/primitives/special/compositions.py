@@ -529,12 +529,24 @@ def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
     return where(first, where(second, half, one), 0)
 
 
+def _real_share(x: Any, y: Any, other: Any) -> Any:
+    """Return what :func:`_share` does for real numbers; ``other`` is where ``y`` alone is selected if none is NaN.
+
+    If ``y`` is a number, as for ``clip`` and ``relu``, the compiler leaves out the masks of where it is NaN, and two
+    comparisons are left: those with a number that is NaN are false.
+    """
+    one, half = full((), 1, x.dtype), full((), 0.5, x.dtype)
+    tie, y_is_nan = x == y, y != y
+    other, tie = other | (y_is_nan & (x == x)), tie | (y_is_nan & (x != x))
+    return where(other, 0, where(tie, half, one))
+
+
 def _max_share(x: Any, y: Any) -> Any:
-    return _share(x, y, x >= y, y >= x)
+    return _real_share(x, y, x < y)
 
 
 def _min_share(x: Any, y: Any) -> Any:
-    return _share(x, y, x <= y, y <= x)
+    return _real_share(x, y, x > y)
 
 
 def _complex_max_share(x: Any, y: Any) -> Any:
