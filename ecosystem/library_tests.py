@@ -1,11 +1,12 @@
 """Run the tests of a library that was written for JAX, by Pullback, in an environment without JAX.
 
-python ecosystem/library_tests.py [--count N] [--seed N] [--seconds N] [--fresh] LIBRARY [PYTEST ARGUMENTS ...]
+python ecosystem/library_tests.py [--count N] [--seed N] [--seconds N] [--fresh] [--checkout FOLDER] LIBRARY
+    [PYTEST ARGUMENTS ...]
 python ecosystem/library_tests.py --page
 
-The source with the tests is the newest release's source distribution. The library is installed from it, with what it
-needs and what its tests need, in ``build/library-tests/LIBRARY``. ``library_tests.json`` has the counts, and
-``docs/library_tests.md`` shows them.
+The source with the tests is the newest release's source distribution, or a checkout of the library's repository. The
+library is installed from it, with what it needs and what its tests need, in ``build/library-tests/LIBRARY``.
+``library_tests.json`` has the counts, and ``docs/library_tests.md`` shows them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import types
+from collections.abc import Mapping
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any
@@ -39,33 +42,44 @@ NEEDS = {
     "chex": ["dm-tree"],
     "optax": ["dm-haiku", "flax", "dm-tree"],
     "distrax": ["dm-haiku", "mock"],
-    "dm-haiku": ["dill", "mock", "dm-tree", "optax", "chex"],
+    "dm-haiku": ["dill", "mock", "dm-tree", "optax", "chex", "flax"],
+    "equinox": ["optax", "beartype"],
     "rlax": ["dm-haiku", "dm-env", "optax"],
+    "keras": ["tensorflow", "grain", "pandas", "scikit-learn", "pillow"],
     "tinygp": ["numpyro"],
-    "numpyro": ["graphviz", "optax", "dm-haiku", "flax"],
+    "numpyro": ["graphviz", "optax", "dm-haiku", "flax", "funsor"],
 }
 """What tests import beyond what a library says."""
 
-MARKED = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
+VARIABLES = {"keras": {"KERAS_BACKEND": "jax"}}
+"""Variables of the environment by which a library computes with JAX."""
+
+MARKED = re.compile(r"(^|/)(test_(?!utils?\.py)[^/]*|[^/]*_test)\.py$")
+BESIDE = re.compile(r"(examples?|docs?(_[^/]*)?|benchmarks?|build)/")
+"""Folders beside a library: their tests need packages that the library does not ask for, and often have equal names. In
+a checkout, an installation leaves copies in ``build``."""
 
 
 def tests_in(source: Path) -> list[str]:
     """Return the files of tests in a source distribution, as pytest names them, by their paths."""
     found = [path.relative_to(source).as_posix() for path in source.rglob("*.py")]
-    return sorted(path for path in found if MARKED.search(path) and ".venv" not in path)
+    return sorted(path for path in found if MARKED.search(path) and ".venv" not in path and not BESIDE.match(path))
 
 
 def requirements_of(source: Path) -> tuple[str, list[str]]:
     """Return the extra that a source distribution has for its tests, or "", and its groups and files of such packages.
 
     Args:
-      source: the unpacked source distribution.
+      source: the unpacked source distribution, or a checkout.
     """
-    metadata = source / "PKG-INFO"
-    extras = HeaderParser().parsestr(metadata.read_text(encoding="utf-8")).get_all("Provides-Extra") or []
+    metadata, project = source / "PKG-INFO", source / "pyproject.toml"
+    said = tomllib.loads(project.read_text(encoding="utf-8")) if project.exists() else {}
+    if metadata.exists():
+        extras = HeaderParser().parsestr(metadata.read_text(encoding="utf-8")).get_all("Provides-Extra") or []
+    else:
+        extras = [*said.get("project", {}).get("optional-dependencies", {})]
     extra = next((name for name in OF_TESTS if name in extras), "")
-    project = source / "pyproject.toml"
-    groups = tomllib.loads(project.read_text(encoding="utf-8")).get("dependency-groups", {}) if project.exists() else {}
+    groups = said.get("dependency-groups", {})
     group = next((name for name in OF_TESTS if name in groups), "")
     packages = members(groups, group) if group and not extra else []
     for path in sorted(source.rglob("*requirements*.txt")):
@@ -98,7 +112,7 @@ def environment(library: str, archive: Path, source: Path, folder: Path) -> Path
 
     Args:
       library: the name of the library.
-      archive: its source distribution. A build in the unpacked one would leave copies of the tests there.
+      archive: its source distribution, or a checkout. A build in the unpacked one would leave copies of tests there.
       source: the same, unpacked.
       folder: where the environment is made.
 
@@ -133,7 +147,14 @@ def counted(report: dict[str, Any]) -> dict[str, int]:
     return {"collected": report["collected"], **{name: outcomes.count(name) for name in names}}
 
 
-def run(python: Path, source: Path, folder: Path, options: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
+def run(
+    python: Path,
+    source: Path,
+    folder: Path,
+    options: dict[str, Any],
+    arguments: list[str],
+    variables: Mapping[str, str] = types.MappingProxyType({}),
+) -> dict[str, Any]:
     """Run tests of a library by Pullback, and return the plugin's report of them.
 
     Args:
@@ -142,13 +163,14 @@ def run(python: Path, source: Path, folder: Path, options: dict[str, Any], argum
       folder: where the report and pytest's output are written.
       options: those of the plugin ``sampling``.
       arguments: for pytest: files, and options of the library's.
+      variables: variables of the environment that the library's tests need.
     """
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     (folder / "pytest.ini").touch()  # for a library without options for pytest, which would take those of Pullback
     paths = os.pathsep.join([str(releases.HERE), os.environ.get("PYTHONPATH", "")])
     variables = {
-        **os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": paths,
+        **os.environ, **variables, "JAX_PLATFORMS": "cpu", "PYTHONPATH": paths,
         "LIBRARY_TESTS": json.dumps({**options, "report": str(report)}),
     }  # fmt: skip
     command = [
@@ -174,9 +196,20 @@ HEAD = """\
 `make library-tests LIBRARY=optax` runs the tests of a library by Pullback: it fetches the source distribution of the
 newest release, installs the library with what its tests need in an environment without JAX, and runs pytest by
 `python -m pullback run -m pytest`. By default it runs a sample of 40 tests, with `LIBRARY_TESTS_ARGS="--count 0"` all
-of them. A library whose source distribution has no tests cannot be run so.
+of them.
 
-An error is a file that could not be imported. The last column says why tests fail that should pass.
+An error is a file that could not be imported. The last column says why tests fail that should pass. Examples and
+documentation beside a library are left out: their tests need packages that the library does not ask for.
+
+| library | version | tests | run | passed | failed | errors | skipped | why |
+|---|---|---|---|---|---|---|---|---|
+"""
+REPOSITORIES = """
+## Tests of repositories
+
+The source distributions of these libraries have no tests: {bare}. A checkout of a library's repository has them.
+`make library-tests LIBRARY=equinox LIBRARY_TESTS_ARGS="--checkout ../equinox"` runs the tests of the checkout, and
+installs the library from it. The version is the checkout's.
 
 | library | version | tests | run | passed | failed | errors | skipped | why |
 |---|---|---|---|---|---|---|---|---|
@@ -184,14 +217,23 @@ An error is a file that could not be imported. The last column says why tests fa
 
 
 def page(recorded: dict[str, Any]) -> str:
-    """Return the text of the page: a row for each library, and the sum."""
-    said, total = HEAD, [0, 0]
-    for library, entry in recorded.items():
+    """Return the text of the page: a row for each library, and the sums, of source distributions and of checkouts."""
+    runs = {library: entry for library, entry in recorded.items() if "counts" in entry}
+    bare = ", ".join(f"{library} {entry['no tests']}" for library, entry in recorded.items() if "no tests" in entry)
+    checkouts = {library: entry for library, entry in runs.items() if entry.get("checkout")}
+    said = HEAD + _rows({library: entry for library, entry in runs.items() if library not in checkouts})
+    return said + REPOSITORIES.format(bare=bare) + _rows(checkouts) if bare else said
+
+
+def _rows(entries: dict[str, Any]) -> str:
+    """Return the rows of a table of libraries, and a sentence with the sums."""
+    said, total = "", [0, 0]
+    for library, entry in entries.items():
         collected, passed, failed, skipped, error = entry["counts"].values()
         total = [total[0] + passed + failed, total[1] + passed]
         cells = [library, entry["version"], collected, passed + failed, passed, failed, error, skipped]
         said += f"| {' | '.join(map(str, cells))} | {entry.get('why', '')} |\n"
-    return said + f"\n{total[1]} of {total[0]} tests of {len(recorded)} libraries pass.\n"
+    return said + f"\n{total[1]} of {total[0]} tests of {len(entries)} libraries pass.\n"
 
 
 def main() -> int:
@@ -201,6 +243,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the choice")
     parser.add_argument("--seconds", type=float, default=600, help="after which no further test begins")
     parser.add_argument("--record", type=Path, default=RECORDED, help="the file of counts")
+    parser.add_argument("--checkout", type=Path, help="a checkout of the library's repository, whose tests run")
     parser.add_argument("--fresh", action="store_true", help="make the environment anew")
     parser.add_argument("--page", action="store_true", help="write docs/library_tests.md from what is recorded")
     given, arguments = parser.parse_known_args()
@@ -212,28 +255,41 @@ def main() -> int:
         parser.error("name a library")
     folder = FOLDER / given.library
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"{given.library}: fetching the source distribution", flush=True)
-    archive = releases.fetched(given.library, source=True).resolve()
-    source, version = unpacked(archive, folder), releases.version_of(archive)
-    if not tests_in(source):
-        raise SystemExit(f"the source distribution of {given.library} {version} has no tests")
+    entry = recorded.get(given.library, {})
+    if given.checkout:
+        archive = source = given.checkout.resolve()
+        version = subprocess.run(
+            ["git", "describe", "--tags", "--always"], cwd=source, capture_output=True, text=True, check=True
+        ).stdout.strip()
+    else:
+        print(f"{given.library}: fetching the source distribution", flush=True)
+        archive = releases.fetched(given.library, source=True).resolve()
+        source, version = unpacked(archive, folder), releases.version_of(archive)
+        if not tests_in(source):
+            recorded[given.library] = {**entry, "no tests": version}
+            _write(recorded, given.record)
+            raise SystemExit(f"the source distribution of {given.library} {version} has no tests: name a --checkout")
     python = folder / "venv" / "bin" / "python"
     done = folder / "installed"
     if given.fresh or not done.exists() or done.read_text(encoding="utf-8") != version:
         python = environment(given.library, archive, source, folder)
         done.write_text(version, encoding="utf-8")
     options = {"count": given.count, "seed": given.seed, "seconds": given.seconds}
-    report = run(python, source, folder, options, arguments)
+    report = run(python, source, folder, options, arguments, VARIABLES.get(given.library, {}))
     counts = counted(report)
     for test, (outcome, why) in report["outcomes"].items():
         if outcome in ("failed", "error"):
             print(f"{outcome}: {test}\n    {why}")
     print(f"{given.library} {version}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
     if not arguments:  # a sample of all tests
-        recorded[given.library] = {**recorded.get(given.library, {}), "version": version, "counts": counts}
-        text = json.dumps(dict(sorted(recorded.items())), indent=1)
-        given.record.write_text(text + "\n", encoding="utf-8")
+        said = {**entry, "version": version, "counts": counts}
+        recorded[given.library] = {**said, "checkout": True} if given.checkout else said
+        _write(recorded, given.record)
     return 0
+
+
+def _write(recorded: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(dict(sorted(recorded.items())), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import analysis
+from pullback import ShapeDtypeStruct, analysis
 from pullback.analysis import Collective, Cost
 from pullback.core.errors import ArgumentError
 
@@ -95,6 +95,15 @@ def test_as_a_table() -> None:
         "each call moves 7 kB a device over data, model",
         "  all-gather                 1 kB of 8 devices, once",
     ]
+
+
+def test_the_lines_follow() -> None:
+    found = analysis.cost(lambda x: x @ x)(ShapeDtypeStruct((100, 100), "float32"))
+    first, *lines = str(found).splitlines()
+    assert first == "1 device, 80 kB on each, 0 bytes temporary"
+    assert lines == str(found.lines).splitlines()
+    assert lines[1].split() == ["share", "operations", "moved"]
+    assert "100 %" in found._repr_html_()
 
 
 def test_as_sentences() -> None:

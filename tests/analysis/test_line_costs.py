@@ -163,7 +163,7 @@ def test_lines_that_are_not_shown_have_a_row_together() -> None:
     assert last[-3:] == ["8", "other", "lines"]
     assert last[:2] == ["40", "%"]
     assert "2 s" in " ".join(last)
-    assert len(str(lines).splitlines()) == 1 + 12 + 1
+    assert len(str(lines).splitlines()) == 2 + 12 + 1
 
 
 def test_a_roofline_says_which_line_a_point_is() -> None:

@@ -36,6 +36,10 @@ def library(tmp_path: Path) -> Path:
         "@pytest.mark.skip(reason='why')\ndef test_d(): pass\n",
         "tests/test_broken.py": "import no_such_module\n",
         "tests/helpers.py": "",
+        "few/test_util.py": "",
+        "examples/net/train_test.py": "import no_such_module\n",
+        "docs/_ext/links_test.py": "import no_such_module\n",
+        "build/lib/few/few_test.py": "",
     }
     for name, text in files.items():
         (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +55,11 @@ def test_what_tests_need(runner: Any, library: Path) -> None:
     assert runner.requirements_of(library) == ("testing", ["flax>=0.1"])
     (library / "PKG-INFO").write_text("Name: few\nVersion: 1.0\n")
     assert runner.requirements_of(library) == ("", ["mock>=1", "dill", "flax>=0.1"])
+    (library / "PKG-INFO").unlink()  # a checkout
+    assert runner.requirements_of(library) == ("", ["mock>=1", "dill", "flax>=0.1"])
+    extras = "[project.optional-dependencies]\ndev = ['mock']\n"
+    (library / "pyproject.toml").write_text(extras)
+    assert runner.requirements_of(library) == ("dev", ["flax>=0.1"])
 
 
 @pytest.mark.slow
@@ -69,6 +78,14 @@ def test_a_run(runner: Any, library: Path, tmp_path: Path) -> None:
     assert runner.counted(run(0, seconds=-1))["passed"] == 1
 
 
+@pytest.mark.slow
+def test_variables_of_a_library(runner: Any, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("import os\ndef test_a(): assert os.environ['BACKEND_OF_FEW'] == 'jax'\n")
+    options = {"count": 0, "seed": 0, "seconds": 60}
+    report = runner.run(Path(sys.executable), tmp_path, tmp_path, options, [], {"BACKEND_OF_FEW": "jax"})
+    assert runner.counted(report)["passed"] == 1
+
+
 def test_the_page(runner: Any) -> None:
     recorded = json.loads(runner.RECORDED.read_text())
     assert list(recorded) == sorted(recorded)
@@ -77,3 +94,10 @@ def test_the_page(runner: Any) -> None:
     text = runner.page({"few": {"version": "1.0", "counts": counts, "why": "a reason"}})
     assert "| few | 1.0 | 9 | 4 | 3 | 1 | 0 | 2 | a reason |\n" in text
     assert text.endswith("3 of 4 tests of 1 libraries pass.\n")
+    entries = {"bare": {"no tests": "2.0"}, "few": {"version": "1.0", "counts": counts}}
+    entries["more"] = {"version": "v3", "counts": counts, "checkout": True, "no tests": "3.0"}
+    first, second = runner.page(entries).split("## Tests of repositories")
+    assert "| few | 1.0 |" in first
+    assert "more" not in first
+    assert "have no tests: bare 2.0, more 3.0." in second
+    assert "| more | v3 | 9 | 4 | 3 |" in second

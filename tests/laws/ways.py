@@ -44,7 +44,8 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "ops.segment_sum": (V, I, 3), "ops.segment_max": (V, I, 3), "ops.segment_min": (V, I, 3),
     "ops.segment_prod": (V, I, 3),
     "scipy.integrate.trapezoid": (V, V), "scipy.integrate.simpson": (V,), "scipy.signal.lfilter": (V, V, V),
-    "scipy.signal.fftconvolve": (V, V), "scipy.signal.csd": (V, V), "scipy.special.logsumexp": (V, None, V),
+    "scipy.signal.fftconvolve": (V, V), "scipy.signal.csd": (V, V), "scipy.signal.residue": (V[:1], V),
+    "scipy.signal.residuez": (V[:1], V), "scipy.special.logsumexp": (V, None, V),
     "scipy.special.hyp1f1": (0.5, 1.5, V), "scipy.special.betainc": (0.5, 1.5, V),
     "scipy.linalg.solve": (M, V[:2]), "scipy.linalg.solve_triangular": (M, V[:2]), "scipy.linalg.toeplitz": (V, V),
 }  # fmt: skip

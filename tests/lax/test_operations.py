@@ -199,3 +199,20 @@ def test_scan_takes_split_transpose():
 def test_a_scalar_is_padded_by_nothing(dtype) -> None:
     x, zero = pnp.array(1, dtype), pnp.array(0, dtype)
     assert lax.pad(x, zero, ()) == jit(lambda x: lax.pad(x, zero, ()))(x) == 1
+
+
+def test_precisions_and_algorithms_print_as_their_names():  # libraries look for the names in programs
+    assert [str(p) for p in lax.Precision] == ["DEFAULT", "HIGH", "HIGHEST"]
+    assert repr(lax.Precision.HIGHEST) == "Precision.HIGHEST"
+    assert f"{lax.DotAlgorithmPreset.F32_F32_F32}" == "F32_F32_F32"
+    assert repr(lax.DotAlgorithmPreset.F32_F32_F32) == "DotAlgorithmPreset.F32_F32_F32"
+    assert str(lax.RandomAlgorithm.RNG_PHILOX) == "RNG_PHILOX"
+    with pytest.raises(ValueError, match="precision must be"):  # a pair has precisions, not algorithms
+        lax.dot(X, Y, precision=("high", lax.DotAlgorithmPreset.DEFAULT))
+
+
+def test_a_description_says_the_shape_of_a_broadcast() -> None:
+    like = pullback.ShapeDtypeStruct((2, 3), "int8")
+    for run in (lambda f: f, jit):
+        out = run(lambda x: lax.broadcast_like(x, like))(pnp.ones(3))
+        assert (out.shape, out.dtype) == ((2, 3), np.float32)

@@ -579,6 +579,16 @@ def test_assignments_to_at_say_what_to_write() -> None:
         assert hasattr(x.at[0], name)
 
 
+def test_a_bool_is_written_under_strict_promotion() -> None:
+    """Eager code wrote it, and compiled code refused it."""
+    for dtype in ("int32", "uint8", "float32", "complex64", "bool"):
+        x = pnp.zeros(3, dtype)
+        with pullback.numpy_dtype_promotion("strict"):
+            for run in (lambda f: f, pullback.jit):
+                out = run(lambda x: x.at[1].set(True))(x)
+                assert (out.dtype, out.tolist()) == (x.dtype, [0, 1, 0])
+
+
 # Derivatives of take_along_axis ---------------------------------------------------------------------------------------
 
 

@@ -194,6 +194,9 @@ def test_grids_and_concatenations_are_traced() -> None:
     assert pnp.s_[1:, None] == np.s_[1:, None]
     assert pnp.index_exp[1] == (1,)
     assert pnp.mgrid[0:2, 0:1:3j].dtype == np.float32
+    for run in (lambda f: f, pullback.jit):
+        grid = run(lambda: pnp.mgrid[()])()
+        assert (grid.shape, grid.dtype) == ((0,), np.int32)
 
 
 def test_the_namespace_of_the_array_api_standard() -> None:

@@ -514,3 +514,15 @@ def test_the_sharding_of_an_array_outside_of_meshes() -> None:
     sharding: Any = pullback.typeof(pnp.ones(3)).sharding
     out = random.uniform(random.key(0), (3,), out_sharding=sharding)
     np.testing.assert_array_equal(out, random.uniform(random.key(0), (3,)))
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "philox4x32"])
+def test_keys_out_of_bounds_are_the_greatest_words(impl: str) -> None:
+    """They were keys of zeros, which are the keys of the seed zero."""
+    keys = random.split(random.key(0, impl=impl), 3)
+    words = random.key_data(keys)
+    for run in (lambda f: f, pullback.jit):
+        for take in (lambda k: k.at[100].get(mode="fill"), lambda k: pnp.take(k, 100, mode="fill")):
+            out = run(take)(keys)
+            assert out.dtype == keys.dtype
+            assert random.key_data(out).tolist() == [0xFFFFFFFF] * words.shape[1]

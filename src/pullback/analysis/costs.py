@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -18,13 +18,13 @@ from pullback.core.errors import ArgumentError, PullbackError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.source import Scope
 from pullback.core.trace import state
-from pullback.display.pages import amount
+from pullback.display.pages import amount, escaped, line, page
 from pullback.transforms.jit.jit import JitFunction, jit
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one call of a compiled function costs each device. ``print(cost)`` shows it as a table.
+    """What one call of a compiled function costs each device. ``print(cost)`` shows it as a table, with the lines.
 
     Attributes:
       devices: the number of devices that run the program.
@@ -111,7 +111,11 @@ class Cost:
                 for each in self.collectives
                 if each.axes == axes
             ]
-        return "\n".join(lines)
+        return "\n".join([*lines, str(self.lines)] if self.lines.work else lines)
+
+    def _repr_html_(self) -> str:
+        own = str(replace(self, lines=LineCosts("", (), {}))).splitlines()
+        return page(*[line(escaped(each)) for each in own], self.lines._repr_html_() if self.lines.work else "")
 
 
 def _moves(axes: tuple[Any, ...], moved: float) -> str:
@@ -140,6 +144,7 @@ def _bandwidths(name: str, bandwidth: float | Mapping[Any, float], axes: Iterabl
     return found
 
 
+# long: half of it is its documentation
 def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cost]:
     """Return a function of the same arguments that says what one call of ``fun`` costs, without the call.
 
@@ -163,13 +168,17 @@ def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cos
 
     Raises:
       ArgumentError: ``fun`` is not a function (a TypeError).
-      ProfilerError: a compiled function is to be measured while a profile is being recorded (a RuntimeError).
+      ProfilerError: a compiled function is to be measured while a profile is being recorded (a RuntimeError and
+        ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as jnp
     >>> from pullback import analysis
-    >>> print(analysis.cost(jnp.sin)(jnp.ones(1000)))
+    >>> print(analysis.cost(jnp.sin)(jnp.ones(1000)))  # doctest: +ELLIPSIS
     1 device, 8 kB on each, 0 bytes temporary
+    sin: 0 floating-point operations, 1 k functions, 4 kB read, 4 kB written, 0.125 a byte
+           share  operations       moved
+    ...
     >>> lines = analysis.cost(jnp.sin)(jnp.ones(1000)).lines
     >>> lines.transcendentals, lines.bytes_read, lines.bytes_written
     (1000, 4000.0, 4000.0)

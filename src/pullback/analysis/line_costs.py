@@ -143,8 +143,12 @@ class LineCosts:
             f"{self.name}: {_count(self.flops)} floating-point operations, {_count(self.transcendentals)} functions, "
             f"{amount(self.bytes_read)} read, {amount(self.bytes_written)} written, {self.intensity:.3g} a byte{times}"
         ]
-        rows += ["  " + "  ".join(f"{cell:>9}" for cell in cells) + f"  {where}" for *cells, where in self._rows()]
+        table = [(*self._heads(), ""), *self._rows()] if self.work or self.seconds else []
+        rows += [("  " + "  ".join(f"{cell:>10}" for cell in cells) + f"  {where}").rstrip() for *cells, where in table]
         return "\n".join(rows)
+
+    def _heads(self) -> list[str]:
+        return ["share", "operations", "moved", *(["time"] if self.seconds else [])]
 
     def _rows(self) -> list[tuple[str, ...]]:
         """Return the rows of the table: the lines that cost most, and one row for all others."""
@@ -169,8 +173,7 @@ class LineCosts:
 
     def _repr_html_(self) -> str:
         rows = self._rows()
-        heads = ["share", "operations", "moved", *(["time"] if self.seconds else []), "line"]
-        return page(line(bold(str(self).splitlines()[0])), self.flame_graph(), table(heads, rows))
+        return page(line(bold(str(self).splitlines()[0])), self.flame_graph(), table([*self._heads(), "line"], rows))
 
     # Pictures
 

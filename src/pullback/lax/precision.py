@@ -22,7 +22,17 @@ from pullback.primitives import bits
 from pullback.primitives import elementwise as ops
 
 
-class Precision(enum.Enum):
+class _Named(enum.Enum):
+    """An enumeration whose members print as their names."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class Precision(_Named):
     """The precision of products on GPUs and TPUs; CPUs compute in full precision.
 
     By default GPUs round operands in single precision to TF32, whose fraction has 10 bits; ``HIGHEST`` does not.
@@ -67,7 +77,7 @@ class DotAlgorithm:
     allow_imprecise_accumulation: bool = False
 
 
-class DotAlgorithmPreset(enum.Enum):
+class DotAlgorithmPreset(_Named):
     """Algorithms by name: the dtypes to which operands are rounded, and in which products are summed.
 
     With the suffix ``X3``, ``X6`` or ``X9`` an operand is the sum of two or three rounded numbers, and 3, 6 or 9 of
@@ -130,7 +140,8 @@ def algorithm_of(name: str, precision: Any) -> Algorithm:
 
 def _is_plain(precision: Any) -> bool:
     """Return whether ``precision`` is None or a member of ``Precision`` or its name, instead of an algorithm."""
-    return precision is None or isinstance(precision, Precision) or str(precision).lower() in PRECISIONS
+    named = isinstance(precision, str) and precision.lower() in PRECISIONS
+    return named or precision is None or isinstance(precision, Precision)
 
 
 def _of_preset(preset: DotAlgorithmPreset) -> Algorithm:

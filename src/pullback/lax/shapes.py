@@ -27,6 +27,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape, known_int
 from pullback.primitives.operands import array_operand, bind, made, operands
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.programs.placement import committed_like, constrained, spread
 
 
@@ -476,17 +477,16 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     return shapes.expand_dims(array, range(_rank("broadcast_to_rank", rank) - len(array.shape)))
 
 
-def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike | ShapeDtypeStruct) -> Array:
     """The array repeated to the shape of another, as NumPy does it.
-
-    If both are traced, the compiler chooses the sharding.
 
     Args:
       arr: an array.
-      like_arr: the array with the shape of the result.
+      like_arr: the array with the shape of the result, or its description.
 
     Returns:
-      An array of the dtype of ``arr`` and of the shape of ``like_arr``.
+      An array of the dtype of ``arr`` and of the shape of ``like_arr``. It has the sharding of ``like_arr``. If that is
+      traced, the compiler chooses the sharding.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -496,8 +496,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     >>> lax.broadcast_like(jnp.ones(3), jnp.zeros((2, 3))).shape
     (2, 3)
     """
-    x, like = array_operand("broadcast_like", arr), array_operand("broadcast_like", like_arr)
-    shape = like.shape
+    like: Any = like_arr if isinstance(like_arr, ShapeDtypeStruct) else array_operand("broadcast_like", like_arr)
+    x, shape = array_operand("broadcast_like", arr), like.shape
     if broadcast_shape("lax.broadcast_like", [x.shape, shape]) != shape:
         raise ShapeError(f"lax.broadcast_like: an array of shape {x.shape} cannot be broadcast to {shape}")
     out = shapes.broadcast_to(x, shape)

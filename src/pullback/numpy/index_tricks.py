@@ -53,6 +53,8 @@ class _Grid:
         if not isinstance(key, tuple):
             return made(ArrayImpl(_range(self._name, key)))
         ranges = [_range(self._name, item) for item in key]
+        if not key and not self._sparse:
+            return array([], int)  # as NumPy: a grid without axes has no coordinates
         if ranges:
             dtype = np.result_type(*ranges)
             ranges = [r.astype(dtypes.canonicalize_dtype(dtype)) for r in ranges]

@@ -299,8 +299,8 @@ def _cast(values: Any, x: Any, name: str) -> Any:
         from pullback.numpy.creation import asarray
 
         values = asarray(values)
-    if type(values) is int and _only_there(values, x.dtype):
-        return shapes.full((), values, x.dtype)
+    if (type(values) is int and _only_there(values, x.dtype)) or (type(values) is bool and x.dtype.kind in "iufc"):
+        return shapes.full((), values, x.dtype)  # all dtypes of numbers hold a bool, which strict promotion refuses
     value = operand(f"x.at[...].{name}", values)
     if value.dtype == x.dtype:
         return value

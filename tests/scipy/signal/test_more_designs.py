@@ -15,33 +15,12 @@ from pullback import errors, jit, jvp
 from pullback.core.config import enable_x64
 from pullback.scipy import signal
 from pullback.test_util import check_grads
+from tests.scipy.signal.comparisons import by_formula, close, derivatives
 
 pytestmark = pytest.mark.usefixtures("x64")
 Z, P, K = [-3.0 + 1j, -3.0 - 1j], [-1.0 + 2j, -1.0 - 2j, -0.5], 2.0
 B, A = [1.0, 3.0], [2.0, 2.4, 4.0]
 SYMMETRIC = scipy.signal.firwin(9, 0.4)
-
-
-def close(found: Any, expected: Any, tolerance: float = 1e-11) -> None:
-    found, expected = ((v if isinstance(v, (tuple, list)) else (v,)) for v in (found, expected))
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected, strict=True):
-        assert np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
-
-
-def derivatives(f: Any, *args: Any, compiled: bool = False) -> None:
-    arrays = tuple(map(jnp.asarray, args))
-    check_grads(f, arrays, 1, eps=1e-6, rtol=1e-5, atol=1e-5)
-    if compiled:
-        found, expected = jit(f)(*arrays), f(*arrays)
-        close(found if isinstance(found, tuple) else (found,), expected if isinstance(found, tuple) else (expected,))
-
-
-def by_formula(f: Any, *args: Any) -> Any:
-    """The values of a function of which derivatives are taken."""
-    arrays = tuple(map(jnp.asarray, args))
-    return jvp(f, arrays, tuple(map(jnp.ones_like, arrays)))[0]
 
 
 def parts(f: Any) -> Any:
@@ -169,6 +148,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         (lambda: signal.cheb1ap(2, -1.0), "cheb1ap: rp must be a positive number of decibels"),
         (lambda: signal.besselap(2, "none"), "besselap: norm must be 'phase', 'delay' or 'mag', got 'none'"),
         (lambda: signal.buttord(0.2, [0.3, 0.4], 1.0, 30.0), "buttord: wp and ws must both be one or two frequencies"),
+        (lambda: signal.buttord(2.3, 0.3, 1.0, 30.0), "buttord: the frequencies wp must be between 0 and half of the"),
         (lambda: signal.buttord(0.2, 0.3, 30.0, 1.0), "buttord: gpass should be smaller than gstop"),
         (lambda: jit(lambda w: signal.buttord(w, 0.3, 1.0, 30.0))(0.2), "buttord: the order is an int and depends on"),
         (lambda: signal.iirdesign(0.2, 0.3, 1.0, 30.0, ftype="bessel"), "iirdesign: ftype must be one of 'butter'"),

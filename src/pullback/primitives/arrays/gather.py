@@ -150,7 +150,7 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
     """Return the default fill value of a dtype.
 
     It is NaN for floats and complex numbers, True for booleans, the least value for signed and the greatest for
-    unsigned integers.
+    unsigned integers, and so for the words of random keys.
     """
     if dtypes.is_inexact(dtype):
         return dtype.type(np.nan)
@@ -159,7 +159,10 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
     if dtypes.is_integer(dtype):
         info = dtypes.iinfo(dtype)
         return dtype.type(info.max if info.min == 0 else info.min)
-    return np.zeros((), dtype)[()]
+    out = np.zeros((), dtype)
+    if dtypes.is_key(dtype):
+        out[dtypes.key_field(dtype)] = np.iinfo(np.uint32).max
+    return out[()]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -36,6 +36,9 @@ class RandomAlgorithm(enum.IntEnum):
     RNG_THREE_FRY = 1
     RNG_PHILOX = 2
 
+    def __str__(self) -> str:
+        return self.name
+
 
 rng_bit_generator_p = Primitive("rng_bit_generator", multiple_results=True)
 rng_bit_generator_p.jvp_rule = jvp_zero(rng_bit_generator_p)

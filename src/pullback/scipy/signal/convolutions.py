@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, PrecisionLike
-from pullback.core.arguments import is_listed
-from pullback.core.array import Array, ArrayLike
+from pullback.core.arguments import flag, is_listed
+from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.types import Shape
@@ -23,8 +24,11 @@ from pullback.primitives.arrays.shapes import reshape, transpose
 from pullback.primitives.signals import fourier
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
 from pullback.primitives.signals.fourier import FftType
+from pullback.scipy.arguments import on_host
 
-__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+__all__ = [
+    "choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve",
+]  # fmt: skip
 
 _MODES = ("full", "same", "valid")
 
@@ -238,24 +242,97 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
     >>> print(signal.fftconvolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])).round(3))
     [ 1. 12. 23. 30.]
     """
-    x, y = _operands("fftconvolve", in1, in2)
-    _check_mode("fftconvolve", mode)
+    x, y, where = _along("fftconvolve", in1, in2, mode, axes)
+    return _by_fft(x, y, mode, where) if where else ops.mul(x, y)
+
+
+def _along(name: str, in1: Any, in2: Any, mode: Any, axes: Any) -> tuple[Any, Any, list[int]]:
+    """Return the operands of a convolution, the larger first in the mode "valid", and the axes along which it is."""
+    x, y = _operands(name, in1, in2)
+    _check_mode(name, mode)
     rank = len(x.shape)
     if axes is None:
         where = list(range(rank))
     else:
         listed = axes if isinstance(axes, (tuple, list, range)) else (axes,)
-        where = [axis_index(a, rank, "fftconvolve") for a in listed]
+        where = [axis_index(a, rank, name) for a in listed]
         if len(set(where)) != len(where):
-            raise ShapeError(f"fftconvolve: the axes must differ, got {quote(axes)} for an array of {rank} axes")
+            raise ShapeError(f"{name}: the axes must differ, got {quote(axes)} for an array of {rank} axes")
     if mode == "valid":
-        x, y = _larger_first("fftconvolve", x, y, where)
+        x, y = _larger_first(name, x, y, where)
     if any(x.shape[a] != y.shape[a] and 1 not in (x.shape[a], y.shape[a]) for a in range(rank) if a not in where):
         raise ShapeError(
-            f"fftconvolve: along all other axes than {tuple(where)} the sizes must be equal or 1, got shapes "
+            f"{name}: along all other axes than {tuple(where)} the sizes must be equal or 1, got shapes "
             f"{x.shape} and {y.shape}"
         )
+    return x, y, where
+
+
+def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes = None) -> Array:
+    """The convolution of two arrays along some axes, by Fourier transforms of blocks of the longer one.
+
+    Args:
+      in1, in2: arrays of the same number of axes; integers become floats.
+      mode: as for :func:`convolve`.
+      axes: an int or a sequence of ints, along which to convolve, as for :func:`fftconvolve`; all by default.
+
+    Returns:
+      An array as for :func:`fftconvolve`. Known arrays are convolved in blocks, as in SciPy, and others as a whole.
+
+    Raises:
+      ShapeError: operands that do not fit, or an axis out of range (a TypeError and a ValueError).
+      ArgumentError: an unknown mode (a TypeError and a ValueError).
+
+    Source: Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 8.7.3.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.oaconvolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0])).round(3))
+    [ 1. 12. 23. 30.]
+    """
+    x, y, where = _along("oaconvolve", in1, in2, mode, axes)
+    found = on_host(x, y)
+    if found is not None and where and x.dtype.char in "fdFD":
+        return ArrayImpl(imported("scipy.signal").oaconvolve(*found, mode=mode, axes=where).astype(x.dtype))
     return _by_fft(x, y, mode, where) if where else ops.mul(x, y)
+
+
+def choose_conv_method(in1: ArrayLike, in2: ArrayLike, mode: str = "full", measure: bool = False) -> Any:
+    """Return which method of :func:`convolve` is quicker, ``"direct"`` or ``"fft"``.
+
+    Args:
+      in1, in2, mode: as for :func:`convolve`.
+      measure: whether to measure both methods, instead of SciPy's estimate for the shapes and dtypes.
+
+    Returns:
+      A word; with ``measure`` also a dictionary of the seconds that each takes.
+
+    Raises:
+      ShapeError, ArgumentError: as for :func:`convolve`.
+
+    >>> import numpy as np
+    >>> from pullback.scipy import signal
+    >>> print(signal.choose_conv_method(np.ones(10000), np.ones(10000)))
+    fft
+    """
+    name = "choose_conv_method"
+    x, y = _operands(name, in1, in2)
+    _check_mode(name, mode)
+    if not flag(name, "measure", measure):
+        found = on_host(pnp.asarray(in1), pnp.asarray(in2))
+        sizes = [np.broadcast_to(np.zeros((), v.dtype), v.shape) for v in (x, y)]
+        return imported("scipy.signal").choose_conv_method(*(sizes if found is None else found), mode=mode)
+
+    def seconds(method: str) -> float:
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            convolve(x, y, mode, method).block_until_ready()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    measured = {method: seconds(method) for method in ("fft", "direct")}
+    return min(measured, key=measured.__getitem__), measured
 
 
 # Images --------------------------------------------------------------------------------------------------------------

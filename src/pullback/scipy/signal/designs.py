@@ -220,7 +220,7 @@ def _design(
         raise ShapeError(f"{name}: the frequencies Wn of a {kind} filter are {size}, got shape {w.shape}")
     if analog and fs is not None:
         raise ArgumentError(f"{name}: fs must be None for an analog filter, got {quote(fs)}")
-    _check_frequencies(name, "Wn", w, math.inf if analog else 2.0 if fs is None else fs)
+    check_frequencies(name, "Wn", w, math.inf if analog else 2.0 if fs is None else fs)
     check_decibels(name, family, rp, rs)
     found = None if any(isinstance(x, Array) for x in (rp, rs, fs)) else on_host(w)
     if found is not None:
@@ -252,7 +252,7 @@ def _sensible(w: Any, top: float) -> Any:
     return pnp.where(good, w, constant(math.nan, w.dtype))
 
 
-def _check_frequencies(name: str, what: str, w: Any, fs: Any) -> None:
+def check_frequencies(name: str, what: str, w: Any, fs: Any) -> None:
     """Raise if the frequencies of a filter are complex, or known and not increasing between 0 and half of ``fs``."""
     if dtypes.is_complex(w.dtype):
         raise ArgumentError(f"{name}: the frequencies {what} must be real numbers, got {dtypes.short_name(w.dtype)}")
@@ -404,7 +404,7 @@ def firwin(
         raise ArgumentError(f"{name}: window must be a name, or a tuple of a name and parameters, got {quote(window)}")
     if not isinstance(pass_zero, str):
         pass_zero = flag(name, "pass_zero", pass_zero)
-    _check_frequencies(name, "cutoff", edges, rate)
+    check_frequencies(name, "cutoff", edges, rate)
     host = imported("scipy.signal")
     numbers = [x for x in (rate, wide) if isinstance(x, Array)]
     found = None if numbers else on_host(edges)

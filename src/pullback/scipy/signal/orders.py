@@ -19,7 +19,7 @@ from pullback.numpy.promotion import quote
 from pullback.primitives.operands import stop_gradient
 from pullback.scipy.arguments import known, on_host
 from pullback.scipy.signal.arguments import constant, known_or_traced, of_scipy, promoted, real_number, vector
-from pullback.scipy.signal.designs import iirfilter
+from pullback.scipy.signal.designs import check_frequencies, iirfilter
 
 __all__ = ["buttord", "cheb1ord", "cheb2ord", "ellipord", "iirdesign"]
 
@@ -36,6 +36,8 @@ def _order(name: str, wp: Any, ws: Any, gpass: Any, gstop: Any, analog: Any, fs:
             f"{[x.shape for x in (*edges, *decibels)]}"
         )
     given = [*edges, *decibels, *([] if rate is None else [known_or_traced(name, rate)])]
+    for what, w in zip(("wp", "ws"), edges, strict=True):
+        check_frequencies(name, what, w, math.inf if analog else 2.0 if rate is None else rate)
     values = [known(x) for x in given]
     if any(v is None for v in values):
         raise ConcretizationTypeError(

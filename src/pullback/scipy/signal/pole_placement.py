@@ -13,7 +13,7 @@ from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentE
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import known_int, quote
 from pullback.primitives import elementwise as ops
-from pullback.scipy.arguments import on_host
+from pullback.scipy.arguments import known, on_host
 from pullback.scipy.signal.arguments import constant, of_scipy, promoted, vector
 from pullback.scipy.signal.representations import polynomial
 
@@ -30,11 +30,11 @@ class PolePlacement(NamedTuple):
     requested_poles: Array
     """The wanted poles: real ones in increasing order, then pairs of complex ones."""
     X: Array
-    """Eigenvectors of ``A - B K`` as columns, of norm 1."""
+    """Eigenvectors of ``A - B K`` as columns, of norm 1 and any sign."""
     rtol: Array
-    """The last relative change of the determinant of ``X``; NaN if nothing was iterated."""
+    """The last relative change of the determinant of ``X``; 0 or NaN if nothing was iterated."""
     nb_iter: Array
-    """The number of iterations; NaN if nothing was iterated."""
+    """The number of iterations; 0 or NaN if nothing was iterated."""
 
 
 def place_poles(
@@ -91,11 +91,21 @@ def place_poles(
             f"{name}: a system of {b.shape[1]} inputs is placed by iterations on the host, which have no derivatives "
             "and take no traced arrays; pass known arrays, or a system of one input"
         )
-    wanted = wanted.astype(wide)
+    wanted = _in_order(wanted.astype(wide))
     gain = _of_one_input(a, b, wanted)
     computed, vectors = pnp.linalg.eig(a - b @ gain)
-    unknown = constant(np.nan, real)
-    return PolePlacement(gain, computed, wanted, vectors, unknown, unknown)
+    nearest = pnp.argmin(pnp.abs(wanted[:, None] - computed[None]), 1)
+    none = constant(0, real)
+    return PolePlacement(gain, computed[nearest], wanted, vectors[:, nearest], none, none)
+
+
+def _in_order(poles: Any) -> Any:
+    """Return poles with real ones first, in increasing order, then pairs, if they are known."""
+    values = known(poles)
+    if values is None:
+        return poles
+    rows = sorted(range(len(values)), key=lambda i: (values[i].imag != 0, values[i].real, abs(values[i].imag)))
+    return poles[np.array(rows)]
 
 
 def _checked(name: str, A: Any, B: Any, poles: Any) -> tuple[Any, Any, Any]:

@@ -18,7 +18,7 @@ from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import on_host
 from pullback.scipy.signal.arguments import constant, of_scipy, positive_int, promoted, vector
 
-__all__ = ["freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "group_delay", "sosfreqz"]
+__all__ = ["findfreqs", "freqs", "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "group_delay", "sosfreqz"]
 
 _TURN = 2 * math.pi
 
@@ -206,6 +206,38 @@ def _frequencies(name: str, worN: Any, like: Any, find: Any) -> Any:
             )
         return constant(found, real)
     return ops.convert_element_type(vector(name, worN, "the frequencies worN"), real)
+
+
+def findfreqs(num: ArrayLike, den: ArrayLike, N: int, kind: str = "ba") -> Array:
+    """Return angular frequencies at which the response of an analog filter is of interest: around its poles and zeros.
+
+    Args:
+      num, den: the coefficients of the numerator and of the denominator, or the zeros and the poles; known vectors.
+      N: how many frequencies, a positive int.
+      kind: ``"ba"`` for coefficients, ``"zp"`` for zeros and poles.
+
+    Returns:
+      The frequencies, a vector, at equal ratios; they are constant.
+
+    Raises:
+      ArgumentError: another word, or a number that is not positive (a TypeError and a ValueError).
+      ConcretizationTypeError: traced or differentiated arrays (a TypeError).
+
+    >>> from pullback.scipy import signal
+    >>> print(signal.findfreqs([1.0], [1.0, 10.0], 3))
+    [  1.  10. 100.]
+    """
+    name = "findfreqs"
+    count = positive_int(name, "N", N)
+    if not isinstance(kind, str) or kind not in ("ba", "zp"):
+        raise ArgumentError(f"{name}: kind must be 'ba' or 'zp', got {quote(kind)}")
+    none = lambda x: np.zeros(0, np.int8) if isinstance(x, (list, tuple)) and not x else x
+    arrays = promoted(name, none(num), none(den))
+    found = on_host(*arrays)
+    if found is None:
+        raise ConcretizationTypeError(f"{name}: the frequencies are constant and need known arrays, but one is traced")
+    out = of_scipy(name, lambda: imported("scipy.signal").findfreqs(*found, count, kind=kind))
+    return constant(out, dtypes.to_real(arrays[0].dtype))
 
 
 def freqs(b: ArrayLike, a: ArrayLike, worN: int | ArrayLike | None = 200, plot: None = None) -> tuple[Array, Array]:
