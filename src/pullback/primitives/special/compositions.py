@@ -541,14 +541,6 @@ def _real_share(x: Any, y: Any, other: Any) -> Any:
     return where(other, 0, where(tie, half, one))
 
 
-def _max_share(x: Any, y: Any) -> Any:
-    return _real_share(x, y, x < y)
-
-
-def _min_share(x: Any, y: Any) -> Any:
-    return _real_share(x, y, x > y)
-
-
 def _complex_max_share(x: Any, y: Any) -> Any:
     larger = maximum(x, y)
     return _share(x, y, x == larger, y == larger)
@@ -762,8 +754,8 @@ real_lowering(ops.inverse_p)(_composed(_inverse))
 real_lowering(ops.lgamma_p)(_corrected("chlo.lgamma", _lgamma_near_zeros))
 real_lowering(ops.log1p_p)(_in_double("stablehlo.log_plus_one", _log1p_in_double))
 real_lowering(ops.logaddexp_p)(_composed(_logaddexp))
-real_lowering(ops.max_share_p)(_composed(_max_share))
-real_lowering(ops.min_share_p)(_composed(_min_share))
+real_lowering(ops.max_share_p)(_composed(lambda x, y: _real_share(x, y, x < y)))
+real_lowering(ops.min_share_p)(_composed(lambda x, y: _real_share(x, y, x > y)))
 real_lowering(ops.ndtr_p)(_composed(_ndtr))
 real_lowering(ops.once_p)(_materialized_lowering)
 real_lowering(ops.polygamma_p)(_polygamma)
