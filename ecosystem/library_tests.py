@@ -54,7 +54,7 @@ NEEDS = {
 VARIABLES = {"keras": {"KERAS_BACKEND": "jax"}}
 """Variables of the environment by which a library computes with JAX."""
 
-MARKED = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
+MARKED = re.compile(r"(^|/)(test_(?!utils?\.py)[^/]*|[^/]*_test)\.py$")
 BESIDE = re.compile(r"(examples?|docs?(_[^/]*)?|benchmarks?|build)/")
 """Folders beside a library: their tests need packages that the library does not ask for, and often have equal names. In
 a checkout, an installation leaves copies in ``build``."""

@@ -36,6 +36,7 @@ def library(tmp_path: Path) -> Path:
         "@pytest.mark.skip(reason='why')\ndef test_d(): pass\n",
         "tests/test_broken.py": "import no_such_module\n",
         "tests/helpers.py": "",
+        "few/test_util.py": "",
         "examples/net/train_test.py": "import no_such_module\n",
         "docs/_ext/links_test.py": "import no_such_module\n",
         "build/lib/few/few_test.py": "",

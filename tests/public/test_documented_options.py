@@ -52,7 +52,7 @@ def test_einsum_by_another_product() -> None:
     [
         (lambda: pullback.checkpoint(jnp.sin, concrete=True), UnsupportedArgumentError, "use static_argnums"),
         (lambda: lax.all_gather(X, "i", to="whole"), UnsupportedArgumentError, "got to='whole'"),
-        (lambda: pullback.ShapeDtypeStruct((), "f4", is_ref=True), UnsupportedArgumentError, "is_ref=True"),
+        (lambda: pullback.ShapeDtypeStruct((), "f4", manual_axis_type=1), UnsupportedArgumentError, "_axis_type=1"),
         (lambda: pullback.debug.breakpoint(backend="web"), UnsupportedArgumentError, "got 'web'"),
         (lambda: pullback.dtypes.canonicalize_dtype(pullback.random.key(0).dtype), DtypeError, "allow_extended_dtype"),
         (

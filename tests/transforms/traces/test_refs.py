@@ -812,3 +812,28 @@ def test_methods_of_references_are_the_functions() -> None:
     np.testing.assert_array_equal(ref.get(), [5, 7, 2])
     assert ref.get(slice(1, 2)) == 7
     np.testing.assert_array_equal(ref.swap(pnp.zeros(3)), [5, 7, 2])
+
+
+def test_functions_are_lowered_for_descriptions_of_references() -> None:
+    described = pullback.ShapeDtypeStruct((3,), "float32", is_ref=True)
+    assert repr(described) == "ShapeDtypeStruct(shape=(3,), dtype=float32, is_ref=True)"
+    assert described == described.update(shape=(3,)) != described.update(is_ref=False)
+    assert pullback.typeof(described) == pullback.typeof(new_ref(pnp.zeros(3)))
+
+    def count(ref, by):
+        ref[...] += by
+        ref[0] += 1
+        return ref[1] * 2
+
+    compiled = jit(count).lower(described, 2.0).compile()
+    ref = new_ref(pnp.zeros(3))
+    assert compiled(ref, 2.0) == 4
+    assert ref[...].tolist() == [3, 2, 2]
+    assert str(make_jaxpr(count)(described, 2.0)) == str(make_jaxpr(count)(ref, 2.0))
+    for types in (pullback.eval_shape(count, described, 2.0), jit(count).eval_shape(described, 2.0)):
+        assert types.shape == ()
+    assert ref[...].tolist() == [3, 2, 2]
+    with pytest.raises(TypeError, match="references only for arguments that were references"):
+        compiled(pnp.zeros(3), 2.0)
+    with pytest.raises(TypeError, match="expected an array or a number, got ShapeDtypeStruct"):
+        jit(count)(described, 2.0)

@@ -44,21 +44,21 @@ class ShapeDtypeStruct:
       weak_type: whether the dtype is weak, and gives way to the dtypes of other operands.
       sharding: how the array is sharded over devices, for programs that are lowered for it; or a ``Format``, whose
         sharding becomes the attribute ``sharding``, and with its layout the attribute ``format``.
-      manual_axis_type, is_ref: must have their default values.
+      manual_axis_type: must have its default value.
+      is_ref: whether it describes a reference to such an array, for functions that are traced or lowered.
 
     Raises:
       ArgumentError: no dtype, or a shape that is no sequence or has None (a TypeError and ValueError).
       ShardingError: the sharding is for arrays of more axes (a TypeError and ValueError).
       LayoutError: a layout other than the row-major one (a TypeError and ValueError).
-      UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
+      UnsupportedArgumentError: a ``manual_axis_type`` (a NotImplementedError).
 
     >>> from pullback import ShapeDtypeStruct
     >>> ShapeDtypeStruct((2, 3), "float32").size
     6
     """
 
-    __slots__ = ("_layout", "dtype", "shape", "sharding", "weak_type")
-    is_ref = False
+    __slots__ = ("_layout", "dtype", "is_ref", "shape", "sharding", "weak_type")
     manual_axis_type = None
 
     def __init__(
@@ -71,12 +71,12 @@ class ShapeDtypeStruct:
         manual_axis_type: None = None,
         is_ref: bool = False,
     ) -> None:
-        for name, value in (("manual_axis_type", manual_axis_type), ("is_ref", is_ref)):
-            if not is_listed(value, (None, False)):
-                raise UnsupportedArgumentError(
-                    f"ShapeDtypeStruct: {name}={value!r} is not supported: it describes an array outside of "
-                    f"shard_map; leave the argument out"
-                )
+        if manual_axis_type is not None:
+            raise UnsupportedArgumentError(
+                f"ShapeDtypeStruct: manual_axis_type={manual_axis_type!r} is not supported: it describes an array "
+                f"outside of shard_map; leave the argument out"
+            )
+        self.is_ref = flag("ShapeDtypeStruct", "is_ref", is_ref)
         if dtype is None:
             raise ArgumentError("ShapeDtypeStruct: pass a dtype, got None, which NumPy interprets as float64")
         self._layout: Layout | None = None
@@ -120,13 +120,13 @@ class ShapeDtypeStruct:
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """Return a copy with ``shape``, ``dtype``, ``weak_type`` or ``sharding`` replaced.
+        """Return a copy with ``shape``, ``dtype``, ``weak_type``, ``sharding`` or ``is_ref`` replaced.
 
         >>> from pullback import ShapeDtypeStruct
         >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
         ShapeDtypeStruct(shape=(3,), dtype=float32)
         """
-        names = "dtype", "shape", "sharding", "weak_type"
+        names = "dtype", "shape", "sharding", "weak_type", "is_ref"
         unknown = sorted(changes.keys() - set(names))
         if unknown:
             raise ArgumentError(
@@ -166,7 +166,19 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         where = "" if self.sharding is None else f", sharding={self.sharding!r}"
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak}{where})"
+        kind = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak}{where}{kind})"
+
+
+def described_ref(x: Any) -> Any:
+    """Return a reference that holds a description, if ``x`` is the description of a reference, and otherwise ``x``.
+
+    It can be traced with, and is never read or written.
+    """
+    if not (isinstance(x, ShapeDtypeStruct) and x.is_ref):
+        return x
+    content = x.update(is_ref=False)
+    return RefCell(content, None, inner=abstractify(content))
 
 
 def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractRef:
@@ -188,7 +200,7 @@ def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractR
     ShapedArray(int32[2,3])
     """
     if isinstance(x, ShapeDtypeStruct):
-        return abstractify(x)
+        return AbstractRef(abstractify(x)) if x.is_ref else abstractify(x)
     return AbstractRef(x.inner) if isinstance(x, RefCell) else array.typeof(x)
 
 
@@ -394,6 +406,7 @@ def stage_tree(
     """
     traced = list(args) if where is None else [args[i] for i in where]
     leaves, in_tree = tree.flatten((traced, kwargs))
+    leaves = list(map(described_ref, leaves))
     avals = []
     for i, x in enumerate(leaves):
         try:

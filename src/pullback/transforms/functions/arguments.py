@@ -167,6 +167,8 @@ def abstractify(x: Any) -> ShapedArray:
     """Return the type of an array, a number, or any object with a shape and a dtype."""
     if is_user_value(x) or isinstance(x, HiType):
         return x if isinstance(x, HiType) else typeof(x)  # type: ignore[return-value]
+    if type(x) is RefCell:  # made from the description of a reference
+        return x.inner  # type: ignore[no-any-return]
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
         refuse_masked(x)
         try:

@@ -18,6 +18,7 @@ from pullback.core.errors import ArgumentError, OperandError, StaticArgumentErro
 from pullback.core.refs import RefCell
 from pullback.core.trace import state
 from pullback.core.user_types import is_user_value
+from pullback.transforms.autodiff.tracing import described_ref
 from pullback.transforms.functions.arguments import abstractify, argument_name, name_of
 from pullback.transforms.traces.refs import check_aliases, content_of
 
@@ -154,9 +155,13 @@ class Call:
             raise self._refusal(i, error) from None
 
     def avals(self) -> list[Any]:
-        """Return the type of each leaf. Any object with a shape and a dtype may be a leaf."""
+        """Return the type of each leaf. Any object with a shape and a dtype may be a leaf.
+
+        A description of a reference becomes one that holds the description of its content.
+        """
         out = []
         for i, x in enumerate(self.leaves):
+            x = self.leaves[i] = described_ref(x)
             if isinstance(x, RefCell):
                 self.refs[i] = x
             try:
