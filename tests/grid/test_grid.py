@@ -12,6 +12,7 @@ import importlib
 import itertools
 import math
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,12 +33,12 @@ from pullback.derivatives import taylor
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
-from pullback.scipy import ndimage, special
+from pullback.scipy import ndimage, signal, special
 from tests.grid.all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
 from tests.grid.numpy_specs import NOT_IN_THE_TABLE
 from tests.grid.scipy_signal_specs import MODULES as OF_SIGNALS
 from tests.grid.specs import LETTERS, Spec, numbered
-from tests.helpers import EXHAUSTIVE, chosen, spread
+from tests.helpers import EXHAUSTIVE, ROOT, chosen, spread
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(ALL)
@@ -238,20 +239,9 @@ OF_IMAGES = {f"scipy.ndimage.{name}" for name in ndimage.__all__} - {"scipy.ndim
 """Functions of windows and labels: ``tests/scipy/ndimage`` has their laws."""
 
 
-OF_PEAKS = """
-    argrelextrema argrelmax argrelmin find_peaks peak_prominences peak_widths
-"""
-OF_FILTERS = """
-    bessel butter cheby1 cheby2 check_COLA check_NOLA decimate ellip filtfilt firwin freqs freqs_zpk freqz freqz_sos
-    freqz_zpk get_window group_delay iirfilter iirnotch iirpeak kaiser_atten kaiser_beta kaiserord lfiltic medfilt
-    medfilt2d order_filter resample resample_poly savgol_coeffs sos2tf sos2zpk sosfilt_zi sosfiltfilt sosfreqz tf2sos
-    tf2zpk upfirdn wiener zpk2sos zpk2tf
-"""
-OF_WAVES = """
-    ShortTimeFFT chirp closest_STFT_dual_window coherence correlation_lags czt gausspulse hilbert hilbert2 lombscargle
-    periodogram sawtooth spectrogram square sweep_poly unit_impulse vectorstrength zoom_fft
-"""
-OF_SCIPY_SIGNAL = {f"scipy.signal.{name}" for name in f"{OF_PEAKS} {OF_FILTERS} {OF_WAVES}".split()}
+_TESTS_OF_SIGNALS = "".join([path.read_text() for path in (ROOT / "tests" / "scipy" / "signal").glob("*.py")])
+OF_SCIPY_SIGNAL = {f"scipy.signal.{name}" for name in signal.__all__ if re.search(rf"\b{name}\b", _TESTS_OF_SIGNALS)}
+"""Functions of filters, waves and systems: ``tests/scipy/signal`` has their laws, and names each."""
 IN_OWN_TESTS = OF_INTERPOLATION | OF_IMAGES | OF_SCIPY_SIGNAL
 """Functions whose laws are in ``tests/scipy``: their options have tables there, or results are positions."""
 

@@ -24,7 +24,7 @@ def seconds_of_instructions(run: Callable[[], Any], module: str) -> dict[str, fl
       module: the name of the program.
 
     Raises:
-      ProfilerError: a profile is being recorded (a RuntimeError).
+      ProfilerError: a profile is being recorded (a RuntimeError and ValueError).
     """
     options = client.profiler().ProfileOptions()
     options.python_tracer_level = 0

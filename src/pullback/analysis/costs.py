@@ -168,7 +168,8 @@ def cost(fun: Callable[..., Any], *, measure: bool = False) -> Callable[..., Cos
 
     Raises:
       ArgumentError: ``fun`` is not a function (a TypeError).
-      ProfilerError: a compiled function is to be measured while a profile is being recorded (a RuntimeError).
+      ProfilerError: a compiled function is to be measured while a profile is being recorded (a RuntimeError and
+        ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as jnp

@@ -93,7 +93,7 @@ PullbackError
 │   └── IndexCheckError                      an index out of bounds
 │       └── OutOfBoundsError (IndexError)    an index out of bounds, under check_indices
 ├── UnhandledCheckError (ValueError)         a check in a traced function that checkify does not see
-├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
+├── ProfilerError (RuntimeError, ValueError)     a profile or a server begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
 ├── PatternError (ValueError)                a pattern of a sparse derivative that is too large or does not fit
 ├── SingularMatrixError (RuntimeError, ValueError) a sparse matrix that has no factorisation
@@ -600,8 +600,8 @@ class UnhandledCheckError(PullbackError, ValueError):
     """A traced function contains a check, and is not transformed by ``checkify``."""
 
 
-class ProfilerError(PullbackError, RuntimeError):
-    """A profile was begun while one was being recorded, or ended while none was."""
+class ProfilerError(PullbackError, RuntimeError, ValueError):
+    """A profile or a profiler server was begun while there was one, or ended while there was none."""
 
 
 class CompatError(PullbackError, ImportError):

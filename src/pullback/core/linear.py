@@ -77,7 +77,7 @@ class LinearVar:
     def shape(self) -> Shape:
         shape = self._shape
         if shape is None:
-            shape = elementwise_shape(self)
+            shape = elementwise_shape(self) if self._aval is None else None
             shape = self._shape = self.aval.shape if shape is None else shape
         return shape
 

@@ -166,3 +166,10 @@ ENTRY %main (x: f32[3]) -> f32[3] {
 """
     assert _instructions(text)["fusion.1"] == {"op_name": "sin", "op_names": "s/tanh, sin"}
     assert _instructions(text)["a"] == {"op_name": "s/tanh"}
+
+
+def test_servers_begun_twice_or_not_at_all_are_errors_of_values() -> None:
+    """JAX raises a ValueError there, and a RuntimeError for profiles."""
+    for kind in (ValueError, RuntimeError):
+        with pytest.raises(kind, match="no profiler server is running"):
+            profiler.stop_server()

@@ -151,12 +151,11 @@ def test_simulations_in_continuous_time_are_those_of_scipy() -> None:
 
 def test_derivatives_of_simulations() -> None:
     x0 = [0.3, -0.2, 0.5]
-    derivatives(
-        lambda a, b, c, d, u, s, x: signal.lsim((a, b, c, d), u, s * T, x)[1:], A, B, C, D, U, 1.1, x0, compiled=True
-    )
+    derivatives(lambda a, b, c, d, u, s, x: signal.lsim((a, b, c, d), u, s * T, x)[1:], A, B, C, D, U, 1.1, x0)
     late = lambda s: signal.lsim(ONE, None, T + s, x0)[1]
     close(jvp(late, (0.0,), (1.0,))[1], (late(1e-6) - late(0.0)) / 1e-6, 1e-5)
     derivatives(lambda a, b, u: signal.lsim((a, b, C, D), u, T + 0.1, interp=False)[1], A, B, U)
+    derivatives(lambda num, den: signal.impulse((num, den), T=T), *TF, compiled=True)
     derivatives(lambda num, den: signal.impulse((num, den), N=9), *TF)
     derivatives(lambda a, d: signal.step((a, B[:, :1], C, d), T=T)[1], A, D[:, :1])
     loss = lambda system: jnp.sum(signal.step(system, T=T)[1] ** 2)

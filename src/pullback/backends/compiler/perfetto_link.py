@@ -48,7 +48,7 @@ def serve(path: Path) -> None:
     """Print a link that opens a trace in Perfetto, and wait until a browser has loaded the trace.
 
     Raises:
-      ProfilerError: another process uses the port (a RuntimeError).
+      ProfilerError: another process uses the port (a RuntimeError and ValueError).
     """
     try:
         server = _Server(path)

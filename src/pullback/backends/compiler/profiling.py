@@ -56,7 +56,7 @@ def start_trace(
       profiler_options: a ``ProfileOptions``; by default Python's calls are recorded as well as compiled operations.
 
     Raises:
-      ProfilerError: a profile is being recorded (a RuntimeError).
+      ProfilerError: a profile is being recorded (a RuntimeError and ValueError).
 
     >>> import tempfile
     >>> from pullback import jit, profiler
@@ -106,7 +106,7 @@ def stop_trace() -> None:
     their names and scopes (``op_name``) as arguments.
 
     Raises:
-      ProfilerError: no profile is being recorded, or the port for a link is not free (a RuntimeError).
+      ProfilerError: no profile is being recorded, or the port for a link is not free (a RuntimeError and ValueError).
 
     >>> import os, tempfile
     >>> from pullback import profiler
@@ -151,7 +151,7 @@ def trace(
       A context manager.
 
     Raises:
-      ProfilerError: a profile is being recorded (a RuntimeError).
+      ProfilerError: a profile is being recorded (a RuntimeError and ValueError).
 
     >>> import pathlib
     >>> import tempfile
@@ -357,7 +357,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
       The server, an object of ``jaxlib``. It stops with :func:`stop_server`, or with the process.
 
     Raises:
-      ProfilerError: a server is running (a RuntimeError).
+      ProfilerError: a server is running (a RuntimeError and ValueError).
 
     >>> import socket
     >>> from pullback import profiler
@@ -381,7 +381,7 @@ def stop_server() -> None:
     """Stop the server that :func:`start_server` has started.
 
     Raises:
-      ProfilerError: no server is running (a RuntimeError).
+      ProfilerError: no server is running (a RuntimeError and ValueError).
 
     >>> from pullback import profiler
     >>> profiler.stop_server()
@@ -407,7 +407,7 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
       A function that excludes the subprocess again.
 
     Raises:
-      ProfilerError: it is this process, or it is registered already (a RuntimeError).
+      ProfilerError: it is this process, or it is registered already (a RuntimeError and ValueError).
 
     >>> import os
     >>> from pullback import profiler

@@ -108,7 +108,7 @@ static npy_intp rows_of_columns(const Windowed *w, npy_intp row, Columns *c) {
             c->count += c->at[c->count] >= 0;
         }
         c->left = 0;
-        if (base >= 0 && along >= 0) { /* the next windows along this axis, as long as all elements are inside */
+        if (base >= 0 && along >= 0 && w->counts[along] > 1) { /* the next windows along this axis, while all elements are inside */
             const npy_intp rest = w->sizes[along] - 1 - (start[along] + (w->window[along] - 1) * w->steps[along]);
             const npy_intp fit = rest / w->strides[along], others = w->counts[along] - 1 - row % w->counts[along];
             c->left = fit < others ? fit : others;

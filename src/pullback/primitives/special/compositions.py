@@ -529,12 +529,16 @@ def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
     return where(first, where(second, half, one), 0)
 
 
-def _max_share(x: Any, y: Any) -> Any:
-    return _share(x, y, x >= y, y >= x)
+def _real_share(x: Any, y: Any, other: Any) -> Any:
+    """Return what :func:`_share` does for real numbers; ``other`` is where ``y`` alone is selected if none is NaN.
 
-
-def _min_share(x: Any, y: Any) -> Any:
-    return _share(x, y, x <= y, y <= x)
+    If ``y`` is a number, as for ``clip`` and ``relu``, the compiler leaves out the masks of where it is NaN, and two
+    comparisons are left: those with a number that is NaN are false.
+    """
+    one, half = full((), 1, x.dtype), full((), 0.5, x.dtype)
+    tie, y_is_nan = x == y, y != y
+    other, tie = other | (y_is_nan & (x == x)), tie | (y_is_nan & (x != x))
+    return where(other, 0, where(tie, half, one))
 
 
 def _complex_max_share(x: Any, y: Any) -> Any:
@@ -750,8 +754,8 @@ real_lowering(ops.inverse_p)(_composed(_inverse))
 real_lowering(ops.lgamma_p)(_corrected("chlo.lgamma", _lgamma_near_zeros))
 real_lowering(ops.log1p_p)(_in_double("stablehlo.log_plus_one", _log1p_in_double))
 real_lowering(ops.logaddexp_p)(_composed(_logaddexp))
-real_lowering(ops.max_share_p)(_composed(_max_share))
-real_lowering(ops.min_share_p)(_composed(_min_share))
+real_lowering(ops.max_share_p)(_composed(lambda x, y: _real_share(x, y, x < y)))
+real_lowering(ops.min_share_p)(_composed(lambda x, y: _real_share(x, y, x > y)))
 real_lowering(ops.ndtr_p)(_composed(_ndtr))
 real_lowering(ops.once_p)(_materialized_lowering)
 real_lowering(ops.polygamma_p)(_polygamma)

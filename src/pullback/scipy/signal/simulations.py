@@ -1,8 +1,8 @@
 """Simulations of linear systems, with derivatives by the system, its inputs, its initial state and the times.
 
-A step is a product of matrices, and the same at all times. So the states at all times are found by doubling: once
-those of one step after each input are known, those of two, four and eight steps are. That is a logarithmic number of
-products of matrices, eager or compiled (Hillis and Steele 1986, "Data parallel algorithms").
+A step is a product of matrices, and the same at all times. Compiled it is the body of a loop. Eager the states at all
+times are found by doubling: once those of one step after each input are known, those of two, four and eight steps are
+(Hillis and Steele 1986, "Data parallel algorithms"; docs/decisions/994-states-by-doubling.md).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
@@ -29,6 +30,9 @@ __all__ = ["dimpulse", "dlsim", "dstep", "impulse", "lsim", "step"]
 
 def _states(power: Any, first: Any, forces: Any) -> Any:
     """Return the states ``x[0] = first`` and ``x[i+1] = power @ x[i] + forces[i]``, (times, n)."""
+    if known(power) is None or known(forces) is None:
+        rest = scan(lambda x, force: (power @ x + force,) * 2, first, forces)[1]
+        return pnp.concatenate([first[None], rest])
     x = pnp.concatenate([first[None], forces])
     count, shift, turned = x.shape[0], 1, power.T
     while shift < count:

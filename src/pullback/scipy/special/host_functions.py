@@ -21,6 +21,7 @@ from pullback.scipy.special.declared import Binaries, Binary, Function, Ternarie
 from pullback.scipy.special.relations import relation
 
 _HOST = "SciPy computes it on the host, also within compiled programs."
+_plain = partial(declared, __name__, note=_HOST)
 
 
 def _constant(x: Any, value: float) -> Any:
@@ -60,55 +61,23 @@ _beip: Function = relation("beip", "x", _second(1, _ber, lambda x: _beip(x)))
 _kerp: Function = relation("kerp", "x", _second(-1, _kei, lambda x: _kerp(x)))
 _keip: Function = relation("keip", "x", _second(1, _ker, lambda x: _keip(x)))
 
-_OF_KELVIN = f"{_HOST} Second derivatives are NaN at 0."
-ber: Unary = declared(
-    __name__,
-    "ber",
-    "x",
-    _ber,
-    "Kelvin's function ber: the real part of ``J_0(x exp(3 pi i / 4))``.",
-    ("1.0", "0.9844"),
-    note=_OF_KELVIN,
+_kelvin = partial(declared, __name__, note=f"{_HOST} Second derivatives are NaN at 0.")
+ber: Unary = _kelvin(
+    "ber", "x", _ber, "Kelvin's function ber: the real part of ``J_0(x exp(3 pi i / 4))``.", ("1.0", "0.9844")
 )
-bei: Unary = declared(
-    __name__,
-    "bei",
-    "x",
-    _bei,
-    "Kelvin's function bei: the imaginary part of ``J_0(x exp(3 pi i / 4))``.",
-    ("1.0", "0.2496"),
-    note=_OF_KELVIN,
+bei: Unary = _kelvin(
+    "bei", "x", _bei, "Kelvin's function bei: the imaginary part of ``J_0(x exp(3 pi i / 4))``.", ("1.0", "0.2496")
 )
-ker: Unary = declared(
-    __name__,
-    "ker",
-    "x",
-    _ker,
-    "Kelvin's function ker: the real part of ``K_0(x exp(pi i / 4))``.",
-    ("1.0", "0.2867"),
-    note=_OF_KELVIN,
+ker: Unary = _kelvin(
+    "ker", "x", _ker, "Kelvin's function ker: the real part of ``K_0(x exp(pi i / 4))``.", ("1.0", "0.2867")
 )
-kei: Unary = declared(
-    __name__,
-    "kei",
-    "x",
-    _kei,
-    "Kelvin's function kei: the imaginary part of ``K_0(x exp(pi i / 4))``.",
-    ("1.0", "-0.4950"),
-    note=_OF_KELVIN,
+kei: Unary = _kelvin(
+    "kei", "x", _kei, "Kelvin's function kei: the imaginary part of ``K_0(x exp(pi i / 4))``.", ("1.0", "-0.4950")
 )
-berp: Unary = declared(
-    __name__, "berp", "x", _berp, "The derivative of :func:`ber`.", ("1.0", "-0.0624"), note=_OF_KELVIN
-)
-beip: Unary = declared(
-    __name__, "beip", "x", _beip, "The derivative of :func:`bei`.", ("1.0", "0.4974"), note=_OF_KELVIN
-)
-kerp: Unary = declared(
-    __name__, "kerp", "x", _kerp, "The derivative of :func:`ker`.", ("1.0", "-0.6946"), note=_OF_KELVIN
-)
-keip: Unary = declared(
-    __name__, "keip", "x", _keip, "The derivative of :func:`kei`.", ("1.0", "0.3524"), note=_OF_KELVIN
-)
+berp: Unary = _kelvin("berp", "x", _berp, "The derivative of :func:`ber`.", ("1.0", "-0.0624"))
+beip: Unary = _kelvin("beip", "x", _beip, "The derivative of :func:`bei`.", ("1.0", "0.4974"))
+kerp: Unary = _kelvin("kerp", "x", _kerp, "The derivative of :func:`ker`.", ("1.0", "-0.6946"))
+keip: Unary = _kelvin("keip", "x", _keip, "The derivative of :func:`kei`.", ("1.0", "0.3524"))
 
 # Struve, and integrals of Bessel functions ---------------------------------------------------------------------------
 
@@ -160,32 +129,22 @@ def _over_x(f: Function, sign: int) -> Function:
 _itstruve0 = relation("itstruve0", "x", lambda x: _struve(_constant(x, 0.0), x))
 _it2struve0 = relation("it2struve0", "x", _over_x(lambda x: _struve(_constant(x, 0.0), x), -1))
 _itmodstruve0 = relation("itmodstruve0", "x", lambda x: _modstruve(_constant(x, 0.0), x))
-itstruve0: Unary = declared(
-    __name__,
-    "itstruve0",
-    "x",
-    _itstruve0,
-    "The integral of Struve's function of order 0 from 0 to ``x``.",
-    ("1.0", "0.3011"),
-    note=_HOST,
+itstruve0: Unary = _plain(
+    "itstruve0", "x", _itstruve0, "The integral of Struve's function of order 0 from 0 to ``x``.", ("1.0", "0.3011")
 )
-it2struve0: Unary = declared(
-    __name__,
+it2struve0: Unary = _plain(
     "it2struve0",
     "x",
     _it2struve0,
     "The integral of Struve's function of order 0 over t, from ``x`` to infinity.",
     ("1.0", "0.9572"),
-    note=_HOST,
 )
-itmodstruve0: Unary = declared(
-    __name__,
+itmodstruve0: Unary = _plain(
     "itmodstruve0",
     "x",
     _itmodstruve0,
     "The integral of the modified Struve function of order 0 from 0 to ``x``.",
     ("1.0", "0.3365"),
-    note=_HOST,
 )
 
 _itj0y0 = relation("itj0y0.j", "x", _j(0), result=0), relation("itj0y0.y", "x", _y(0), result=1)
@@ -198,44 +157,36 @@ _it2i0k0 = (
     relation("it2i0k0.i", "x", lambda x: ops.div(ops.sub(_i(0)(x), 1), x), result=0),
     relation("it2i0k0.k", "x", _over_x(_k(0), -1), result=1),
 )
-itj0y0: Unaries = declared(
-    __name__,
+itj0y0: Unaries = _plain(
     "itj0y0",
     "x",
     all_of("itj0y0", *_itj0y0),
     "The integrals of the Bessel functions J0 and Y0 from 0 to ``x``.",
     ("1.0", "0.9197 -0.6371"),
-    note=_HOST,
     results=2,
 )
-iti0k0: Unaries = declared(
-    __name__,
+iti0k0: Unaries = _plain(
     "iti0k0",
     "x",
     all_of("iti0k0", *_iti0k0),
     "The integrals of the modified Bessel functions I0 and K0 from 0 to ``x``.",
     ("1.0", "1.0865 1.2425"),
-    note=_HOST,
     results=2,
 )
-it2j0y0: Unaries = declared(
-    __name__,
+it2j0y0: Unaries = _plain(
     "it2j0y0",
     "x",
     all_of("it2j0y0", *_it2j0y0),
     "The integrals of ``(1 - J0(t)) / t`` from 0 to ``x``, and of ``Y0(t) / t`` from ``x`` to infinity.",
     ("1.0", "0.1212 0.3953"),
-    note=_HOST,
     results=2,
 )
-it2i0k0: Unaries = declared(
-    __name__,
+it2i0k0: Unaries = _plain(
     "it2i0k0",
     "x",
     all_of("it2i0k0", *_it2i0k0),
     "The integrals of ``(I0(t) - 1) / t`` from 0 to ``x``, and of ``K0(t) / t`` from ``x`` to infinity.",
     ("1.0", "0.1290 0.2085"),
-    note=_HOST,
     results=2,
 )
 
@@ -361,65 +312,56 @@ _DEGREES = (
     "The results are the function and its derivative; ``x`` is in degrees, but the derivative is by radians.\n"
     f"{_OF_ORDERS} It has derivatives by ``x``."
 )
-mathieu_cem: Ternaries = declared(
-    __name__,
+
+
+def _with_slope(name: str, characteristic: Any, modified: bool, sentence: str, example: tuple[str, str]) -> Ternaries:
+    """Declare a Mathieu function, whose results are itself and its derivative."""
+    function = all_of(name, *_mathieu(name, characteristic, modified), inside=_few_coefficients)
+    note = _OF_MATHIEU if modified else _DEGREES
+    return declared(__name__, name, "m, q, x", function, sentence, example, note=note, results=2)  # type: ignore[no-any-return]
+
+
+mathieu_cem: Ternaries = _with_slope(
     "mathieu_cem",
-    "m, q, x",
-    all_of("mathieu_cem", *_mathieu("mathieu_cem", _mathieu_a, False), inside=_few_coefficients),
+    _mathieu_a,
+    False,
     "The even Mathieu function, and its derivative.",
     ("1.0, 0.5, 30.0", "0.8629 -0.3035"),
-    note=_DEGREES,
-    results=2,
 )
-mathieu_sem: Ternaries = declared(
-    __name__,
+mathieu_sem: Ternaries = _with_slope(
     "mathieu_sem",
-    "m, q, x",
-    all_of("mathieu_sem", *_mathieu("mathieu_sem", _mathieu_b, False), inside=_few_coefficients),
+    _mathieu_b,
+    False,
     "The odd Mathieu function, and its derivative.",
     ("1.0, 0.5, 30.0", "0.4412 0.8594"),
-    note=_DEGREES,
-    results=2,
 )
-mathieu_modcem1: Ternaries = declared(
-    __name__,
+mathieu_modcem1: Ternaries = _with_slope(
     "mathieu_modcem1",
-    "m, q, x",
-    all_of("mathieu_modcem1", *_mathieu("mathieu_modcem1", _mathieu_a, True), inside=_few_coefficients),
+    _mathieu_a,
+    True,
     "The even modified Mathieu function of the first kind, and its derivative.",
     ("1.0, 0.5, 0.3", "0.5976 0.0717"),
-    note=_OF_MATHIEU,
-    results=2,
 )
-mathieu_modsem1: Ternaries = declared(
-    __name__,
+mathieu_modsem1: Ternaries = _with_slope(
     "mathieu_modsem1",
-    "m, q, x",
-    all_of("mathieu_modsem1", *_mathieu("mathieu_modsem1", _mathieu_b, True), inside=_few_coefficients),
+    _mathieu_b,
+    True,
     "The odd modified Mathieu function of the first kind, and its derivative.",
     ("1.0, 0.5, 0.3", "0.1984 0.6486"),
-    note=_OF_MATHIEU,
-    results=2,
 )
-mathieu_modcem2: Ternaries = declared(
-    __name__,
+mathieu_modcem2: Ternaries = _with_slope(
     "mathieu_modcem2",
-    "m, q, x",
-    all_of("mathieu_modcem2", *_mathieu("mathieu_modcem2", _mathieu_a, True), inside=_few_coefficients),
+    _mathieu_a,
+    True,
     "The even modified Mathieu function of the second kind, and its derivative.",
     ("1.0, 0.5, 0.3", "-0.7852 0.9710"),
-    note=_OF_MATHIEU,
-    results=2,
 )
-mathieu_modsem2: Ternaries = declared(
-    __name__,
+mathieu_modsem2: Ternaries = _with_slope(
     "mathieu_modsem2",
-    "m, q, x",
-    all_of("mathieu_modsem2", *_mathieu("mathieu_modsem2", _mathieu_b, True), inside=_few_coefficients),
+    _mathieu_b,
+    True,
     "The odd modified Mathieu function of the second kind, and its derivative.",
     ("1.0, 0.5, 0.3", "-0.8044 0.5791"),
-    note=_OF_MATHIEU,
-    results=2,
 )
 
 # Hypergeometric functions --------------------------------------------------------------------------------------------
@@ -471,14 +413,12 @@ log_wright_bessel: Ternary = declared(
     ("1.0, 1.0, 1.0", "0.8240"),
     note=f"{_HOST} It has derivatives by ``x``.",
 )
-wrightomega: Unary = declared(
-    __name__,
+wrightomega: Unary = _plain(
     "wrightomega",
     "z",
     _wrightomega,
     "Wright's omega function, a solution w of ``w + log(w) = z``.",
     ("1.0", "1.0000"),
-    note=_HOST,
     is_complex=True,
 )
 
