@@ -23,7 +23,8 @@ from pullback.experimental.ode import odeint
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.custom.custom_calls import CustomCall
 from pullback.transforms.custom.linear_map import LinearMap
-from pullback.transforms.jit.stages import Compiled, Lowered, Traced
+from pullback.transforms.jit.stages import Compiled, Lowered
+from pullback.transforms.jit.traced import Traced
 from pullback.transforms.traces import equal_programs
 from tests.helpers import chosen
 

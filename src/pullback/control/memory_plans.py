@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +100,7 @@ class Planner:
         self.candidates = Candidates(self.residuals)
         self.cuts = self.candidates.cuts()
         self._options: dict[tuple[int, int], list[Segment]] | None = None
+        self._floor: float | None = None
         self._plans: dict[Any, Plan] = {}
         self._peaks: dict[float, int] = {}  # from budgets of searches to the peaks of the plans that were found
         self._tried_least = False
@@ -120,10 +120,12 @@ class Planner:
             }
         return self._options
 
-    @cached_property
+    @property
     def floor(self) -> float:
         """The least memory for which there is a choice, by the estimates that plans are made from."""
-        return least_memory(self.cuts, self.options)
+        if self._floor is None:
+            self._floor = least_memory(self.cuts, self.options)
+        return self._floor
 
     def of(self, segments: Sequence[Segment]) -> Plan:
         """Return the plan with these segments, with the predicted peak of its program."""

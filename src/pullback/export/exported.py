@@ -30,7 +30,7 @@ from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.jit import JitFunction, jit
 from pullback.transforms.jit.placements import out_placements
-from pullback.transforms.jit.stages import Traced
+from pullback.transforms.jit.traced import Traced
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 
 if TYPE_CHECKING:

@@ -115,6 +115,7 @@ def test_objects_are_those_of_scipy() -> None:
         close([found.A, found.B, found.C, found.D], [expected.A, expected.B, expected.C, expected.D])
     assert signal.TransferFunction(signal.StateSpace(*ONE)).den.shape == (4,)
     assert isinstance(signal.TransferFunction([1.0], [1.0, 2.0], dt=0.5), signal.dlti)
+    assert isinstance(signal.StateSpace(*ONE).to_zpk(), signal.ZerosPolesGain)
     discrete = signal.lti(*ONE).to_discrete(0.1)
     close(discrete.A, scipy.signal.lti(*ONE).to_discrete(0.1).A)
     assert discrete.dt == 0.1

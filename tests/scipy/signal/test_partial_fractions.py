@@ -27,10 +27,10 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["residue", "residuez"])
-def test_partial_fractions(name: str) -> None:
+@pytest.mark.parametrize(("name", "inverse"), [("residue", "invres"), ("residuez", "invresz")])
+def test_partial_fractions(name: str, inverse: str) -> None:
     ours, theirs = (getattr(m, name) for m in (signal, scipy.signal))
-    back, other = (getattr(m, name.replace("residue", "invres")) for m in (signal, scipy.signal))
+    back, other = (getattr(m, inverse) for m in (signal, scipy.signal))
     more = [([1.0, 2.0], [1.0, 2.0, 1.0]), ([0.0, 1.0, 2.0, 0.0], [1.0, 3.0, 2.0]), ([0.0], [1.0, 2.0])]
     for b, a in [*CASES, *more]:
         close(ours(b, a), theirs(b, a))

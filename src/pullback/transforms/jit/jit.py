@@ -41,8 +41,9 @@ from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_a
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import PlacementTree
 from pullback.transforms.jit.placements import in_placements, only_for_arrays, out_placements, typed_by_placements
-from pullback.transforms.jit.stages import Compiled, Lowered, Traced, donate
+from pullback.transforms.jit.stages import Compiled, Lowered, donate
 from pullback.transforms.jit.tiers import entry_for
+from pullback.transforms.jit.traced import Traced
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
 from pullback.transforms.traces.captured import hoisted

@@ -15,19 +15,19 @@ from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
 from pullback.core.array import signature, signature_of
 from pullback.core.errors import ArgumentError, IncompatibleDevicesError, ShardingError
 from pullback.transforms.jit.placements import out_placements
-from pullback.transforms.jit.stages import Compiled, Lowered, Traced
+from pullback.transforms.jit.stages import Compiled, Lowered
 from pullback.transforms.programs.lojax import is_high, lowered
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
-def lowered_elsewhere(traced: Traced, wanted: Sequence[str] | None) -> LoweredElsewhere | None:
+def lowered_elsewhere(traced: Any, wanted: Sequence[str] | None) -> LoweredElsewhere | None:
     """Lower a traced function for a mesh without devices; return None if it has no such mesh.
 
     The mesh is that of a sharding of the arguments or results, if none is over devices, or else the current one.
 
     Args:
-      traced: the traced function.
+      traced: the traced function, a ``Traced``.
       wanted: the platforms, or None for the platform that the mesh names.
 
     Raises:
@@ -89,7 +89,7 @@ class LoweredElsewhere(Lowered):
 
     __slots__ = ("mesh", "platforms", "text")
 
-    def __init__(self, traced: Traced, platforms: Sequence[str], mesh: AbstractMesh | None) -> None:
+    def __init__(self, traced: Any, platforms: Sequence[str], mesh: AbstractMesh | None) -> None:
         self.traced, self.high, self.mesh = traced, None, mesh
         self.platforms = ["cuda" if name == "gpu" else name for name in platforms]
         if not self.platforms or not set(PLATFORMS).issuperset(self.platforms):
