@@ -19,6 +19,7 @@ WITHOUT = {
     "newton_loop": "it stands within lowering rules only",
     "random_loop": "it stands within lowering rules only",
     "while_slice": "an eager loop consists of such slices, which no derivative sees",
+    "window_extremes_and_positions": "the rule of extremes uses it for known arrays, which have no derivative",
     "call_exported": "`Exported.call` is a custom_vjp, whose rule is another exported function",
 }
 WHERE = (

@@ -213,7 +213,8 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     if ty is ZERO:
         return div_p.bind(tx, y)
     if type(x) in SCALARS and x == 1:  # a product takes a fraction of the time of a second division
-        by_y = mul(ty, neg(mul(ans, ans)))
+        square = mul(ans, ans)
+        by_y = mul(ty, neg(square))
     elif shape_of(y) == shape_of(ans):
         slope = div(neg(ans), y)
         by_y = mul(ty, slope)

@@ -34,6 +34,7 @@ from pullback.core import linear
 from pullback.core.array import Array, ArrayImpl, as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import EVAL, state
+from pullback.primitives import sums
 from tests.helpers import assert_arrays_close as close
 
 Point = namedtuple("Point", "x y")
@@ -461,6 +462,7 @@ def test_shapes_of_elementwise_operations_need_no_abstract_evaluation(monkeypatc
     functions += [lambda x: row / x[:, :1] + column / x[0], lambda x: x[0, 0] / x, lambda x: 2 / x[None] * weights]
     expected = [jit(grad(lambda x, f=f: (f(x) * weights).sum()))(x) for f in functions]
     monkeypatch.setattr(linear, "infer", lambda *_: pytest.fail("types were inferred"))
+    monkeypatch.setattr(sums, "types_of_values", {})  # sums ask for types once a class of values has been registered
     for f, wanted in zip(functions, expected, strict=True):
         np.testing.assert_allclose(grad(lambda x, f=f: (f(x) * weights).sum())(x), wanted, rtol=1e-5, atol=1e-5)
 
