@@ -299,8 +299,9 @@ def _cast(values: Any, x: Any, name: str) -> Any:
         from pullback.numpy.creation import asarray
 
         values = asarray(values)
-    if (type(values) is int and _only_there(values, x.dtype)) or (type(values) is bool and x.dtype.kind in "iufc"):
-        return shapes.full((), values, x.dtype)  # all dtypes of numbers hold a bool, which strict promotion refuses
+    is_bool = type(values) is bool and x.dtype.name in dtypes.NUMBERS  # strict promotion refuses it beside others
+    if is_bool or (type(values) is int and _only_there(values, x.dtype)):
+        return shapes.full((), values, x.dtype)
     value = operand(f"x.at[...].{name}", values)
     if value.dtype == x.dtype:
         return value

@@ -54,6 +54,8 @@ def test_a_mesh_without_devices() -> None:
         lowered.compile()
     with pytest.raises(IncompatibleDevicesError, match=r"2 devices in its order, got \[.*\]"):
         f.trace(rows(TWO), 2.0).lower(lowering_platforms=("cpu",)).compile(device_assignment=pullback.devices()[:1])
+    with pytest.raises(IncompatibleDevicesError, match=r"1 devices in its order, got \[.*, .*\]"):
+        lowered.compile(device_assignment=2 * pullback.devices()[:1])
     elsewhere = f.trace(rows(ONE), np.float32(2)).lower(lowering_platforms=("tpu",))
     assert elsewhere.compile(device_assignment=pullback.devices()[:1])(x, np.float32(2))[1] == 6
     with pytest.raises(ValueError, match="meshes of several sizes"):
