@@ -40,7 +40,7 @@ def test_values() -> None:
         for options in ({}, {"dx": 0.7, "x0": 1.3}):
             close(ours(coefficients, points, **options), theirs(coefficients, points, **options))
         derivatives(lambda c, t, dx, x0: ours(c, t, dx, x0), coefficients, points + 0.03, 0.7, 1.3)  # noqa: B023
-        close(ours([2.0], points), np.full(9, 2.0))  # a spline of one coefficient is constant; SciPy's calls itself for ever
+        close(ours([2.0], points), np.full(9, 2.0))  # one coefficient is a constant, where SciPy recurs for ever
     close(signal.gauss_spline(points, 3), scipy.signal.gauss_spline(points, 3))
     derivatives(signal.gauss_spline, points / 10, 3.0)
 
