@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback.numpy as jnp
-from pullback import enable_x64, grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback import ShapeDtypeStruct, enable_x64, grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.backends.compiler import portable
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from tests.helpers import assert_elements_close
@@ -522,3 +522,27 @@ def test_a_precision_within_other_transformations() -> None:
     assert set(precisions(hessian, SQUARE)) == {"HIGHEST HIGHEST"}
     summed = vmap(lambda x, y: grad(lambda y: lax.psum(f(x, y), "i").sum())(y), (0, None), axis_name="i")
     assert set(precisions(summed, SQUARE[None], SQUARE)) == {"HIGHEST HIGHEST"}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dtype", "copies"),
+    [
+        (((128, 512), (128, 256)), "float32", 1), (((128, 512), (128, 10)), "float32", 1),
+        (((128, 512), (128, 256)), "float64", 1), (((128, 512), (128, 10)), "float64", 0),
+        (((128, 10), (128, 512)), "float32", 0), (((16, 32), (16, 32)), "float32", 0),
+        (((2, 64, 512), (2, 64, 256)), "float32", 1), (((1 << 16, 512), (1 << 16, 256)), "float32", 0),
+        (((128, 512), (128, 256)), "int32", 0),
+    ],
+)  # fmt: skip
+def test_products_of_columns_are_products_of_rows_where_that_is_quicker(
+    shapes: Any, dtype: str, copies: int, x64: None
+) -> None:
+    """A barrier keeps the compiler from merging the transposition with the product."""
+    axes = tuple(range(len(shapes[0]) - 1))
+    contract = jit(lambda x, y: lax.dot_general(x, y, ((axes, axes), ((), ()))))
+    types = [ShapeDtypeStruct(shape, dtype) for shape in shapes]
+    assert contract.lower(*types).as_text().count("stablehlo.optimization_barrier") == copies
+    if copies:
+        x, y = (np.random.default_rng(0).standard_normal(shape).astype(dtype) for shape in shapes)
+        expected = np.tensordot(x, y, (axes, axes))
+        np.testing.assert_allclose(contract(x, y), expected, 1e-4, 1e-4)

@@ -21,7 +21,6 @@ from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise
 from pullback.primitives.arrays import scatter
 from pullback.primitives.arrays.shapes import broadcast_in_dim_p, transpose_p
-from pullback.primitives.formulas import exp, formula
 from pullback.primitives.linalg.contraction import dot_general_p
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.checkpoint.gates import TURN, gated
@@ -29,7 +28,7 @@ from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.stage import stage_flat
 
 _formulas: dict[Any, Callable[..., Any]] = {
-    elementwise.logistic_p: formula(lambda x: 1.0 / (1.0 + exp(-x))),
+    elementwise.logistic_p: elementwise.logistic_formula,
     elementwise.logistic_slope_p: elementwise.logistic_slope_formula,
 }
 """Operations that the compiler, or the lowering, writes as several: their parts may be shared, or kept in memory."""

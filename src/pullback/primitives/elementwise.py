@@ -52,6 +52,7 @@ from pullback.primitives.declare import (
     composite,
     elementwise,
     host_fused,
+    real_lowering,
     spread,
     xla_elementwise,
 )
@@ -212,6 +213,9 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
     if ty is ZERO:
         return div_p.bind(tx, y)
+    if tx is not ZERO and shape_of(tx) == shape_of(ans) == shape_of(y):  # one division, in the transpose too
+        change = sub(tx, mul(ty, ans))
+        return div(change, y)
     if type(x) in SCALARS and x == 1:  # a product takes a fraction of the time of a second division
         square = mul(ans, ans)
         by_y = mul(ty, neg(square))
@@ -300,17 +304,29 @@ cbrt_p = elementwise(
 )  # fmt: skip
 
 
+def _at_least_single(x: Any) -> Any:
+    """Convert floats of less than single precision to single precision; return others unchanged."""
+    return convert_element_type(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+
+
 def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
     slope = mul(ans, logistic(neg(x))) if dtypes.is_complex(x.dtype) else logistic_slope_p.bind(x)
     return mul(t, slope)
 
 
+def logistic_formula(x: Any) -> Any:
+    """Return the logistic function of real ``x``, by the exponential and the sum of which its slope is made too."""
+    dtype, x = x.dtype, _at_least_single(x)
+    odds = exp(neg(abs(x)))
+    is_negative = lt(bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}")), 0)  # the sign bit needs no comparison
+    return convert_element_type(div(where(is_negative, odds, 1), add(odds, 1)), dtype)
+
+
 def logistic_slope_formula(x: Any) -> Any:
-    """Return ``ans (1 - ans)`` for the logistic function ``ans``, without cancellation, by its exponential function."""
-    ans = logistic(x)
-    odds = min_p.bind(exp(neg(x)), float(dtypes.finfo(x.dtype).max))  # infinite odds times zero would be NaN
-    rest = mul(odds, ans)
-    return mul(ans, rest)
+    """Return ``ans (1 - ans)`` for the logistic function ``ans``, without cancellation and overflow."""
+    odds = exp(neg(abs(_at_least_single(x))))
+    total = add(odds, 1)
+    return convert_element_type(div(odds, mul(total, total)), x.dtype)
 
 
 def _logistic_slope_jvp(t: Any, x: Any, ans: Any) -> Any:
@@ -320,7 +336,8 @@ def _logistic_slope_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 logistic_p = elementwise(
     "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
-    of=INEXACT, host=host_special.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
+    of=INEXACT, host=host_special.logistic, hlo=lambda hlo, x: hlo.inline(logistic_formula, x), hlo_complex=COMPOSED,
+    jvp=_logistic_jvp,
 )  # fmt: skip
 logistic_slope_p = elementwise(
     "logistic_slope", of=FLOAT, host=host_special.logistic_slope, jvp=_logistic_slope_jvp,
@@ -950,9 +967,9 @@ def gaussian(x: Any, factor: float = 1.0) -> Any:
     return gaussian_p.bind(x, factor=factor)
 
 
-def _gaussian(x: Any, *, factor: float) -> Any:
-    dtype = x.dtype
-    x = convert_element_type(x, np.dtype(np.float32)) if dtype.itemsize < 4 else x
+def gaussian_by_exp(x: Any, *, factor: float) -> Any:
+    """Return ``exp(-factor * x**2)`` by the exponential of the rounded square, and the rounding error."""
+    dtype, x = x.dtype, _at_least_single(x)
     rounded = square(x)
     value = exp(neg(rounded) if factor == 1 else mul(rounded, -factor))
     excess = mul(square_error(x), factor)
@@ -976,8 +993,9 @@ def _gaussian_jvp(t: Any, x: Any, *, factor: float) -> Any:
     return mul(t, slope)
 
 
-gaussian_p: Primitive = composite("gaussian", of=FLOAT, formula=_gaussian, jvp=(_gaussian_jvp,))
+gaussian_p: Primitive = composite("gaussian", of=FLOAT, formula=gaussian_by_exp, jvp=(_gaussian_jvp,))
 gaussian_p.host_rule = host_special.gaussian
+gaussian_p.lowering_rule = lambda hlo, x, *, factor: real_lowering.needed(gaussian_p, "compilation")(hlo, x, factor)
 erf_p = elementwise(
     "erf", doc=("The error function at each element.", "0.0", "0.0"),
     of=FLOAT, host=host_special.erf, hlo="chlo.erf",

@@ -332,23 +332,21 @@ def test_derivatives_of_angles_of_all_sizes(dtype: Any) -> None:
         np.testing.assert_array_equal(pullback.jit(ew.inverse_p.bind)(*ends), [0, 0, 0, np.nan, 0])
 
 
-def test_the_error_function_and_its_derivative_share_an_exponential() -> None:
-    """And the correction of its rounding."""
-    x = np.linspace(-3, 3, 1000).astype(np.float32)
-    both_slopes = pullback.jit(
-        lambda x: pullback.vjp(lambda x: pullback.lax.erfc(x), x)[1](x)[0] * pullback.lax.erfc(x)
-    )
-    assert both_slopes.lower(x).compile().as_text().count(" exponential(") == 1
+def test_the_logistic_function_and_its_slope_share_an_exponential() -> None:
+    x = np.array([-np.inf, -100, -80, -3, -0.0, 0, 3, 80, np.inf, np.nan], np.float32)
+    both = pullback.jit(lambda x: (ew.logistic(x), ew.logistic_slope_p.bind(x)))
+    assert both.lower(x).compile().as_text().count(" exponential(") == 1
+    e = np.exp(-np.abs(x.astype(np.float64)))
+    np.testing.assert_allclose(both(x)[0], np.where(x < 0, e, 1) / (1 + e), 3e-7, 2e-38)
 
 
-def test_a_gaussian_is_corrected_to_first_order() -> None:
-    """The result without the correction has errors of up to 80 units in the last place."""
-    x = np.concatenate([np.linspace(-9.3, 9.3, 5001), [np.inf, -np.inf, 1e30, 1e18]]).astype(np.float32)
-    for factor in (1.0, 0.5):
-        found = np.asarray(pullback.jit(lambda x, factor=factor: ew.gaussian(x, factor))(x))
-        expected = np.exp(-factor * x.astype(np.float64) ** 2)
-        np.testing.assert_allclose(found, expected, rtol=2.5e-7, atol=2e-38)
-    assert np.isnan(pullback.jit(ew.gaussian)(np.float32(np.nan)))
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_logistic_functions_of_each_precision(dtype: str, x64: None) -> None:
+    x = pullback.numpy.asarray([-20, -3, -0.5, 0, 0.5, 3, 20], dtype)
+    wide = np.asarray(x).astype(np.float64)
+    found, error = pullback.jit(ew.logistic)(x), float(pullback.numpy.finfo(dtype).eps)
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(np.asarray(found).astype(np.float64), 1 / (1 + np.exp(-wide)), 3 * error, error**2)
 
 
 def test_slopes_of_the_logistic_function_lose_no_digits() -> None:

@@ -283,9 +283,9 @@ class Builder:
         divisor = self.broadcast(y, shape)
         hides = divisor is not y and not (type(y) is Constant and _has_reciprocal(y.number, y.dtype))
         if type(y) is Quotient or hides:
-            divisor = self._hidden(divisor)
+            divisor = self.hidden(divisor)
         if type(x) is Quotient:
-            x = self._hidden(x)
+            x = self.hidden(x)
         out = self.elementwise("stablehlo.divide", self.broadcast(x, shape), divisor)
         return Quotient(out.name, shape, out.dtype)
 
@@ -309,7 +309,7 @@ class Builder:
         out = self.elementwise(operation, x, self.select(by_zero, number(1), y))
         return self.select(by_zero, x if operation == "stablehlo.remainder" else number(-1), out)
 
-    def _hidden(self, x: Value) -> Value:
+    def hidden(self, x: Value) -> Value:
         """Hide a value's definition behind an optimization barrier, so that the compiler does not simplify its uses."""
         return self.multi_result("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
 

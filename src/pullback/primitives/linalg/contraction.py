@@ -18,6 +18,7 @@ from pullback.core import dtypes
 from pullback.core.arguments import quote
 from pullback.core.array import LARGE, ArrayImpl
 from pullback.core.config import PRECISIONS, config
+from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ShapeError, ShardingTypeError
 from pullback.core.linear import LinearVar
 from pullback.core.runtime import runtime
@@ -485,6 +486,8 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims, precision: Any) -> Any:
     if len(pairs) > 1 and neighbours and hlo.module.whole_arrays():
         x, xc, xb = _with_one_contracted_axis(hlo, x, pairs[0][0], len(pairs), xb)
         y, yc, yb = _with_one_contracted_axis(hlo, y, pairs[0][1], len(pairs), yb)
+    if not xb and _is_quicker_by_rows(hlo, x, y, xc, yc):
+        x, xc = hlo.hidden(hlo.transpose(x, (1, 0))), (1,)
     attributes = (
         f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {list(xb)}, "
         f"rhs_batching_dimensions = {list(yb)}, lhs_contracting_dimensions = {list(xc)}, "
@@ -493,6 +496,26 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims, precision: Any) -> Any:
     attributes += precision_attribute(hlo, precision)
     out = hlo.op("stablehlo.dot_general", [x, y], hlo.result.shape, _accumulated(dtype), attributes)
     return hlo.convert(out, dtype)
+
+
+def _is_quicker_by_rows(hlo: Any, x: Any, y: Any, xc: Shape, yc: Shape) -> bool:
+    """Return whether to transpose the first of two matrices whose rows are contracted, as in gradients of weights.
+
+    The compiler leaves products of rows with columns to its library, and others to code that takes up to twice the
+    time. The bounds are those from which the copy pays, and a size of copies whose memory is reused.
+    """
+    least = _LEAST_COLUMNS.get(x.dtype)
+    if least is None or hlo.module.platform != "cpu" or (tuple(xc), tuple(yc)) != ((0,), (0,)):
+        return False
+    if len(x.shape) != 2 or len(y.shape) != 2 or any_symbolic((*x.shape, *y.shape)) or not hlo.module.whole_arrays():
+        return False
+    (rows, m), n = x.shape, y.shape[1]
+    is_large = m >= 128 and n >= least and max(m, n) >= 256 and rows >= 8 and rows * m * n >= 1 << 19
+    return is_large and rows * m * x.dtype.itemsize <= 1 << 25
+
+
+_LEAST_COLUMNS = {np.dtype(np.float32): 8, np.dtype(np.float64): 64}
+"""The least columns of the second matrix; in double precision the library is slow with few."""
 
 
 def precision_attribute(hlo: Any, precision: Any) -> str:

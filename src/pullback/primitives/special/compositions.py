@@ -37,7 +37,7 @@ XlaRule = Callable[..., Any]
 _double = np.dtype(np.float64)
 _single = np.dtype(np.float32)
 _LOG_2 = math.log(2)
-atanh, erfc, exp2 = map(unary, (ops.atanh_p, ops.erfc_p, ops.exp2_p))
+atanh, exp2 = map(unary, (ops.atanh_p, ops.exp2_p))
 shift_left, shift_right_arithmetic, shift_right_logical = map(
     binary, (ops.shift_left_p, ops.shift_right_arithmetic_p, ops.shift_right_logical_p)
 )
@@ -45,7 +45,6 @@ clamp, bitcast_convert_type, convert_element_type = map(
     lifted, (ops.clamp_p.bind, ops.bitcast_convert_type, ops.convert_element_type)
 )
 high_part, without_last_bits, is_above = map(lifted, (ops.high_part, ops.without_last_bits, remainders.is_above))
-square_error = lifted(ops.square_error)
 zeros_like = lifted(shapes.zeros_like)
 
 
@@ -558,30 +557,6 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 # Special functions ---------------------------------------------------------------------------------------------------
 
 
-def _erfc(out: Any, x: Any) -> Any:
-    """Correct ``out``, the compiler's erfc(x), for the rounding of the square in exp(-x**2).
-
-    The correction is to first order in the rounding error. The derivative has the same, which the compiler computes
-    once for both.
-    """
-    return where(x > 1, out - out * square_error(x), out)
-
-
-def _ndtr(x: Any) -> Any:
-    """Return the normal distribution function, erfc(y) / 2 for y = -x / sqrt(2), corrected for rounding errors.
-
-    Below x = -1 the errors of y and of x**2 are corrected. The last bit of y is set to zero: otherwise the compiler may
-    use values of y in several places that are rounded differently.
-    """
-    y = without_last_bits(x * -math.sqrt(0.5), 1)
-    value = erfc(y) * 0.5
-    size, large = clamp(1, -x, 60), clamp(math.sqrt(0.5), y, 60 * math.sqrt(0.5))
-    high, high_large = high_part(size), high_part(large)
-    rest = (size - high) * (size + high) * 0.5 - (large - high_large) * (large + high_large)
-    error = square(high) * 0.5 - square(high_large) + rest
-    return where(x < -1, value - value * error, value)
-
-
 _EULER = 0.57721566490153286
 
 
@@ -744,7 +719,6 @@ real_lowering(ops.cbrt_p)(_corrected("stablehlo.cbrt", _cbrt))
 real_lowering(ops.complex_p)(_complex)
 real_lowering(ops.cosh_p)(_composed(_cosh))
 real_lowering(ops.digamma_p)(_corrected("chlo.digamma", _digamma_at_pole))
-real_lowering(ops.erfc_p)(_corrected("chlo.erfc", _erfc))
 real_lowering(ops.exp2_p)(_composed(_exp2))
 real_lowering(floor_div_p)(_composed(_floor_div))
 real_lowering(floor_rem_p)(_composed(_floor_rem))
@@ -756,7 +730,6 @@ real_lowering(ops.log1p_p)(_in_double("stablehlo.log_plus_one", _log1p_in_double
 real_lowering(ops.logaddexp_p)(_composed(_logaddexp))
 real_lowering(ops.max_share_p)(_composed(lambda x, y: _real_share(x, y, x < y)))
 real_lowering(ops.min_share_p)(_composed(lambda x, y: _real_share(x, y, x > y)))
-real_lowering(ops.ndtr_p)(_composed(_ndtr))
 real_lowering(ops.once_p)(_materialized_lowering)
 real_lowering(ops.polygamma_p)(_polygamma)
 real_lowering(ops.trigamma_p)(_trigamma)
