@@ -7,7 +7,6 @@ derivative. In double precision they correct the compiler's functions, which rou
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.declare import real_lowering
 
 from pullback.primitives.formulas import (  # isort: skip
-    binary, formula, lifted, maximum, minimum, polynomial, round, square, unary, where,
+    binary, formula, lifted, minimum, polynomial, round, square, unary, where,
 )  # fmt: skip
 
 if TYPE_CHECKING:
