@@ -619,6 +619,7 @@ static void share(Job *job) {
 #include "products.h"
 #include "moves.h"
 #include "windows.h"
+#include "convolve.h"
 #include "picks.h"
 #include "each_row.h"
 #include "fourier.h"
@@ -1094,6 +1095,8 @@ static PyMethodDef METHODS[] = {
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"move", move, METH_VARARGS, move_doc},
     {"windows", windows, METH_VARARGS, windows_doc},
+    {"convolve", convolve, METH_VARARGS, convolve_doc},
+    {"convolves", convolves, METH_NOARGS, convolves_doc},
     {"pick", pick, METH_VARARGS, pick_doc},
     {"add_at", add_at, METH_VARARGS, add_at_doc},
     {"count", count, METH_VARARGS, count_doc},
