@@ -62,7 +62,8 @@ class Constant:
     @classmethod
     def tree_unflatten(cls, shape: PyTree, leaves: PyTree) -> Self:
         """Rebuild the matrix from leaves of any type, without checks."""
-        return cls(Entries(*leaves, shape))
+        data, indices = leaves
+        return cls(Entries(data, indices, shape))
 
 
 def is_scipy_sparse(a: Any) -> bool:

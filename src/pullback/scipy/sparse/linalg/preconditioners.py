@@ -178,8 +178,9 @@ class Quotient:
     def __call__(self, x: ArrayLike) -> Array:
         """Divide a vector, or the columns of a matrix."""
         n = self.diagonal.shape[0]
-        own, x = right_side("jacobi", Entries(self.diagonal, None, (n, n)), x)
-        return ops.div(x, own.data if x.ndim == 1 else shapes.reshape(own.data, (n, 1)))  # type: ignore[no-any-return]
+        own, right = right_side("jacobi", Entries(self.diagonal, None, (n, n)), x)
+        diagonal = own.data if right.ndim == 1 else shapes.reshape(own.data, (n, 1))
+        return ops.div(right, diagonal)  # type: ignore[no-any-return]
 
     def tree_flatten(self) -> tuple[tuple[PyTree, ...], PyTree]:
         """Return the diagonal, and no static data."""
