@@ -86,19 +86,23 @@ def test_a_decision_has_a_title_and_a_date() -> None:
     assert [page for page in PAGES if not HEAD.match((ROOT / page).read_text())] == []
 
 
+def number(page: str) -> str:
+    return Path(page).name.partition("-")[0]
+
+
 def test_decisions_are_numbered() -> None:
     names = [Path(page).name for page in PAGES]
-    assert [name for name in names if not re.fullmatch(r"\d{3}-[a-z0-9]+(?:-[a-z0-9]+)*\.md", name)] == []
-    assert len({name[:3] for name in names}) == len(names)
+    assert [name for name in names if not re.fullmatch(r"\d{3,4}-[a-z0-9]+(?:-[a-z0-9]+)*\.md", name)] == []
+    assert len({number(name) for name in names}) == len(names)
 
 
 def test_the_index_has_each_decision_once_in_order() -> None:
     lines = [line for line in (DECISIONS / "README.md").read_text().splitlines() if line.startswith("* ")]
     expected = []
-    for page in PAGES:
+    for page in sorted(PAGES, key=lambda page: int(number(page))):
         head = HEAD.match((ROOT / page).read_text())
         assert head, page
-        expected.append(f"* [{Path(page).name[:3]}]({Path(page).name}): {head['title']}")
+        expected.append(f"* [{number(page)}]({Path(page).name}): {head['title']}")
     assert lines == expected
 
 
