@@ -131,7 +131,7 @@ def test_tangents_and_cotangents_are_transposes() -> None:
         a = grid(9)
         indices = np.stack(a.tocoo().coords, axis=1)
         pattern = symmetric_factors.Pattern(indices, 81)
-        values = np.bincount(pattern.places, a.data, len(pattern.rows) + 1)[:-1]
+        values = np.bincount(pattern.positions, a.data, len(pattern.rows) + 1)[:-1]
         factor = symmetric_factors.elements("ldl", pattern, values)
         r, c = RNG.normal(size=(2, len(values)))
         forward, reverse = (getattr(symmetric_factors, name) for name in ("tangent", "cotangent"))

@@ -103,7 +103,7 @@ class LDL:
         """Return the pattern of L and its elements, with those of D on the diagonal."""
         pattern = self._pattern()
         room = creation.zeros(len(pattern.rows), self.data.dtype)
-        return pattern, _factor(self._name, pattern, room.at[pattern.places].add(self.data, mode="drop"))
+        return pattern, _factor(self._name, pattern, room.at[pattern.positions].add(self.data, mode="drop"))
 
     def __call__(self, b: ArrayLike) -> Array:
         """Solve A x = b: :meth:`solve_A`."""
@@ -172,7 +172,10 @@ class LDL:
 class Cholesky(LDL):
     """The Cholesky factor of a sparse matrix, which :func:`cholesky` returns; a tree of the matrix's arrays.
 
-    With the rows and columns of A in the order ``P()``, A = L Lᵀ. The attributes are those of :class:`LDL`.
+    With the rows and columns of A in the order ``P()``, A = L Lᵀ.
+
+    Attributes:
+      shape, data, indices: as of :class:`LDL`.
 
     >>> import pullback.numpy as jnp
     >>> from pullback.experimental.sparse import BCOO

@@ -24,7 +24,7 @@ class Pattern:
       order: the row of the matrix that stands at each row of the factor.
       rows, columns: of each element of L, column by column, that of the diagonal first.
       bounds: the position of the first element of each column, then the number of elements.
-      places: for each stored element of the matrix the position of its element of L; the number of elements if it
+      positions: for each stored element of the matrix the position of its element of L; the number of elements if it
         stands above the diagonal or outside of the matrix, and does not count.
     """
 
@@ -41,8 +41,8 @@ class Pattern:
         at[self.order] = np.arange(n)
         first, second = at[i[counts]], at[j[counts]]
         wanted = np.minimum(first, second) * n + np.maximum(first, second)
-        self.places = np.full(len(i), len(self.rows))
-        self.places[counts] = np.searchsorted(self.columns * n + self.rows, wanted)
+        self.positions = np.full(len(i), len(self.rows))
+        self.positions[counts] = np.searchsorted(self.columns * n + self.rows, wanted)
 
     @property
     def diagonal(self) -> Any:
