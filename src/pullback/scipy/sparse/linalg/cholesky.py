@@ -14,7 +14,6 @@ from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
 from pullback.core.errors import ConcretizationTypeError, DtypeError, SingularMatrixError
 from pullback.core.tree_nodes import register_pytree_node_class
-from pullback.experimental.sparse.formats import BCOO
 from pullback.numpy import creation
 from pullback.numpy.promotion import inexact_operand
 from pullback.primitives import elementwise as ops
@@ -138,17 +137,20 @@ class LDL:
         pattern, elements = self._elements()
         return elements[pattern.diagonal]  # type: ignore[no-any-return]
 
-    def L(self) -> BCOO:
-        """Return the lower triangular factor, (n, n), with ones on its diagonal."""
+    def L(self) -> Entries:
+        """Return the lower triangular factor: its elements, with ones on the diagonal, their positions and its shape.
+
+        ``BCOO((l.data, l.indices), shape=l.shape)`` makes a matrix of ``experimental.sparse`` of it.
+        """
         pattern, elements = self._elements()
         return self._matrix(pattern, self._of_factor(pattern, elements))
 
     def _of_factor(self, pattern: Pattern, elements: Any) -> Any:
         return elements.at[pattern.diagonal].set(1)
 
-    def _matrix(self, pattern: Pattern, elements: Any) -> BCOO:
+    def _matrix(self, pattern: Pattern, elements: Any) -> Entries:
         where = np.stack([pattern.rows, pattern.columns], axis=1).astype(np.int32)
-        return BCOO((elements, as_array(where)), shape=self.shape, unique_indices=True)
+        return Entries(elements, as_array(where), self.shape)
 
     def solve_L(self, b: ArrayLike) -> Array:
         """Solve L x = b for a right side (n,) or (n, k), in the order of the factors.
@@ -156,7 +158,7 @@ class LDL:
         Raises:
           ShapeError: the shapes do not fit (a TypeError and a ValueError).
         """
-        return solved(_NATURAL, *right_side("solve_L", entries_of("solve_L", self.L()), b))  # type: ignore[no-any-return]
+        return solved(_NATURAL, *right_side("solve_L", self.L(), b))  # type: ignore[no-any-return]
 
     def solve_Lt(self, b: ArrayLike) -> Array:
         """Solve Lᵀ x = b for a right side (n,) or (n, k), in the order of the factors.
@@ -164,7 +166,7 @@ class LDL:
         Raises:
           ShapeError: the shapes do not fit (a TypeError and a ValueError).
         """
-        own = right_side("solve_Lt", entries_of("solve_Lt", self.L()), b)
+        own = right_side("solve_Lt", self.L(), b)
         return solved(_NATURAL, *own, transposed=True)  # type: ignore[no-any-return]
 
 
@@ -181,7 +183,9 @@ class Cholesky(LDL):
     >>> from pullback.experimental.sparse import BCOO
     >>> from pullback.scipy.sparse.linalg import cholesky
     >>> f = cholesky(BCOO.fromdense(jnp.array([[4.0, 2.0], [2.0, 10.0]])))
-    >>> print((f.L() @ f.L().T).todense().sum().round(4), f.logdet().round(4))
+    >>> l = f.L()
+    >>> lower = BCOO((l.data, l.indices), shape=l.shape)
+    >>> print((lower @ lower.T).todense().sum().round(4), f.logdet().round(4))
     18.0 3.5835
     """
 
