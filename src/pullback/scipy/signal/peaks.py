@@ -17,7 +17,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.core.interrupts import imported
-from pullback.numpy.promotion import axis_index, known_int, operand, quote
+from pullback.numpy.promotion import axis_index, known_int, operand, quote, strong
 from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import known, real_floats
 from pullback.scipy.signal.arguments import constant, found_on_host, known_or_traced, of_scipy, positive_int
@@ -151,7 +151,7 @@ def _samples(name: str, x: Any) -> Array:
     x = real_floats(name, x, "the signal x")
     if len(x.shape) != 1:
         raise ShapeError(f"{name}: the signal x must be a vector, got shape {x.shape}")
-    return x  # type: ignore[no-any-return]
+    return strong(x)
 
 
 def _interval(name: str, what: str, value: Any) -> Any:
