@@ -113,8 +113,8 @@ def _differentiated(name: str, count: int, type: str, density: int, design: Any,
         positions = search(taps, *values)
         if not positions.size:
             raise DegenerateSolutionError(
-                f"{name}: the filter has no derivative: {_unknowns(count, type) + 1} alternating ripples of the largest "
-                f"height would determine one, but there are more, or fewer, or rounding hides them"
+                f"{name}: the filter has no derivative: {_unknowns(count, type) + 1} alternating ripples of the "
+                f"largest height would determine one, but there are more, or fewer, or rounding hides them"
             )
         value = constant(taps, dtype)
     else:
@@ -135,7 +135,7 @@ def _differentiated(name: str, count: int, type: str, density: int, design: Any,
 
 
 def _unknowns(count: int, type: str) -> int:
-    """Return how many coefficients decide the others: an antisymmetric filter of odd length has a zero in its middle."""
+    """Return how many coefficients decide all; an antisymmetric filter of odd length has a zero in its middle."""
     return count // 2 if type != "bandpass" else (count + 1) // 2
 
 
