@@ -149,6 +149,18 @@ def once_factorised() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return repeat(ours), repeat(theirs)
 
 
+def by_factors(a: Any, b: Any) -> Any:
+    """Return the solution of A x = b by L and D."""
+    f = linalg.ldl(a)
+    return f.apply_Pt(f.solve_Lt(f.solve_L(f.apply_P(b)) / f.D()))
+
+
+def symmetric(g: Grid, p: Any, b: Any) -> Any:
+    """Return SciPy's solution with pivots on the diagonal."""
+    options = {"SymmetricMode": True}
+    return oracle.splu(g.theirs(p), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve(b)
+
+
 def logarithm(g: Grid, p: Any) -> Any:
     """The logarithm of the determinant, from SciPy's factors."""
     lu = oracle.splu(g.theirs(p))
@@ -186,6 +198,14 @@ PART = Part(
         row(
             "factorized", "(A)", lambda g, p, b: linalg.factorized(g.ours(p))(b),
             lambda g, p, b: oracle.factorized(g.theirs(p))(b),
+        ),
+        row(
+            "cholesky", "(A, beta)", lambda g, p, b: linalg.cholesky(g.ours(p)).solve_A(b), symmetric,
+            note="`solve_A`; SciPy's column is of `splu` with pivots on the diagonal.",
+        ),
+        row(
+            "ldl", "(A, beta)", lambda g, p, b: by_factors(g.ours(p), b), symmetric,
+            note="the solution by L and D, whose elements have derivatives, beside the same `splu`.",
         ),
         row(
             "slogdet", "(A)", lambda g, p: linalg.slogdet(g.ours(p)).logabsdet, logarithm, vector=False,

@@ -18,7 +18,15 @@ from tests.helpers import ROOT
 PLACES = (ROOT, ROOT / "src" / "pullback")
 """What paths are relative to."""
 DECISIONS = ROOT / "docs" / "decisions"
-PAGES = [path.relative_to(ROOT).as_posix() for path in sorted(DECISIONS.glob("*.md")) if path.name != "README.md"]
+
+
+def number_of(name: str) -> str:
+    """The number with which the name of a decision's file begins."""
+    return name.partition("-")[0]
+
+
+NAMES = [path.name for path in DECISIONS.glob("*.md") if path.name != "README.md"]
+PAGES = [f"docs/decisions/{name}" for name in sorted(NAMES, key=lambda name: (len(number_of(name)), name))]
 """The decisions: a page each."""
 MOST_WORDS = 2500
 NAME = r"[\w.*-]+"
@@ -88,8 +96,8 @@ def test_a_decision_has_a_title_and_a_date() -> None:
 
 def test_decisions_are_numbered() -> None:
     names = [Path(page).name for page in PAGES]
-    assert [name for name in names if not re.fullmatch(r"\d{3}-[a-z0-9]+(?:-[a-z0-9]+)*\.md", name)] == []
-    assert len({name[:3] for name in names}) == len(names)
+    assert [name for name in names if not re.fullmatch(r"\d{3,4}-[a-z0-9]+(?:-[a-z0-9]+)*\.md", name)] == []
+    assert len(set(map(number_of, names))) == len(names)
 
 
 def test_the_index_has_each_decision_once_in_order() -> None:
@@ -98,7 +106,7 @@ def test_the_index_has_each_decision_once_in_order() -> None:
     for page in PAGES:
         head = HEAD.match((ROOT / page).read_text())
         assert head, page
-        expected.append(f"* [{Path(page).name[:3]}]({Path(page).name}): {head['title']}")
+        expected.append(f"* [{number_of(Path(page).name)}]({Path(page).name}): {head['title']}")
     assert lines == expected
 
 

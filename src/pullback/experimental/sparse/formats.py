@@ -12,7 +12,7 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike, PyTree
-from pullback.core.array import Array, ArrayLike, Index, typeof
+from pullback.core.array import Array, ArrayLike, Index, as_array, typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.runtime import runtime
@@ -86,7 +86,7 @@ class JAXSparse:
             raise ArgumentError(f"{name} takes a tuple ({', '.join(self._names)}), got {quote(args)}")
         for field, x in zip(self._names, args, strict=True):
             try:
-                array = x if isinstance(x, Array) else pnp.asarray(x)
+                array = x if isinstance(x, Array) else as_array(x) if type(x) is np.ndarray else pnp.asarray(x)
             except (TypeError, ValueError) as error:
                 raise OperandError(f"{name}: {field} must be an array, got {quote(x)}: {error}") from None
             if field != "data" and not dtypes.is_integer(array.dtype):

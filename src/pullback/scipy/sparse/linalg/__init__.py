@@ -6,7 +6,9 @@ modes, by the same method, also with respect to arrays that a function closes ov
 """
 
 from pullback.core.faces import face
+from pullback.scipy.sparse.linalg.cholesky import LDL, Cholesky, cholesky, ldl
 from pullback.scipy.sparse.linalg.direct import Slogdet, SuperLU, factorized, slogdet, splu, spsolve
+from pullback.scipy.sparse.linalg.entries import Entries
 from pullback.scipy.sparse.linalg.exponential import expm_multiply
 from pullback.scipy.sparse.linalg.general import bicgstab, gmres
 from pullback.scipy.sparse.linalg.hermitian import cg, minres
@@ -15,7 +17,8 @@ from pullback.scipy.sparse.linalg.preconditioners import ichol, jacobi, spilu
 from pullback.scipy.sparse.linalg.spectra import SvdsResult, eigsh, svds
 
 __all__ = [
-    "LsmrResult", "LsqrResult", "Slogdet", "SuperLU", "SvdsResult", "bicgstab", "cg", "eigsh", "expm_multiply",
-    "factorized", "gmres", "ichol", "jacobi", "lsmr", "lsqr", "minres", "slogdet", "spilu", "splu", "spsolve", "svds",
+    "LDL", "Cholesky", "Entries", "LsmrResult", "LsqrResult", "Slogdet", "SuperLU", "SvdsResult", "bicgstab", "cg",
+    "cholesky", "eigsh", "expm_multiply", "factorized", "gmres", "ichol", "jacobi", "ldl", "lsmr", "lsqr", "minres",
+    "slogdet", "spilu", "splu", "spsolve", "svds",
 ]  # fmt: skip
 face(globals())

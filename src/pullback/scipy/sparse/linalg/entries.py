@@ -23,6 +23,13 @@ class Entries(NamedTuple):
       data: the elements, (nse,); those of one position are summed.
       indices: the row and column of each, integers (nse, 2); those outside of the matrix do not count.
       shape: the numbers of rows and columns.
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.experimental.sparse import BCOO
+    >>> from pullback.scipy.sparse.linalg import cholesky
+    >>> l = cholesky(BCOO.fromdense(4 * jnp.eye(2))).L()
+    >>> print(l.data, l.shape)
+    [2. 2.] (2, 2)
     """
 
     data: Any

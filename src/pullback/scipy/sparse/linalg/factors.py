@@ -266,15 +266,15 @@ def incomplete_cholesky(name: str, matrix: Any, shift: float = 0.0) -> Any:
     lower = sparse.csc_array(sparse.tril(matrix) + sparse.diags_array(matrix.diagonal() * shift))
     lower.sort_indices()
     columns, rows, data = _columns(lower), lower.indices, lower.data.copy()
-    first, second, target = _updates(lower, columns)
+    first, second, target = updates(n, lower.indices, columns, lower.indptr)
     diagonal = np.full(n, -1)
     diagonal[columns[rows == columns]] = np.flatnonzero(rows == columns)
     if (diagonal < 0).any():
         raise SingularMatrixError(f"{name}: the matrix has no diagonal element in row {np.argmin(diagonal)}")
-    level = _levels(lower, columns)
-    by_level = _groups(level[columns])
-    updates = _groups(level[columns[target]])
-    for group, some in zip(by_level, updates, strict=False):
+    level = levels(n, lower.indices, columns, lower.indptr)
+    by_level = groups(level[columns])
+    changes = groups(level[columns[target]])
+    for group, some in zip(by_level, changes, strict=False):
         np.subtract.at(data, target[some], data[first[some]] * data[second[some]].conj())
         own = group[rows[group] == columns[group]]
         pivots = data[own].real
@@ -290,11 +290,16 @@ def incomplete_cholesky(name: str, matrix: Any, shift: float = 0.0) -> Any:
     return sparse.csc_array((data, rows, lower.indptr), shape=lower.shape)
 
 
-def _updates(lower: Any, columns: Any) -> tuple[Any, Any, Any]:
-    """Return the numbers of the elements (i, k), (j, k) and (i, j) of a triangular matrix, for all i >= j > k."""
-    n = lower.shape[0]
-    rows = lower.indices.astype(np.int64)
-    below = lower.indptr[columns + 1] - np.arange(len(rows))  # of each element (j, k), those (i, k) with i >= j
+def updates(n: int, rows: Any, columns: Any, bounds: Any) -> tuple[Any, Any, Any]:
+    """Return the numbers of the elements (i, k), (j, k) and (i, j) of a triangular matrix, for all i >= j > k.
+
+    Args:
+      n: the number of its rows.
+      rows, columns: of each element, sorted by column, then by row.
+      bounds: the number of the first element of each column, then the number of elements.
+    """
+    rows = rows.astype(np.int64)
+    below = bounds[columns + 1] - np.arange(len(rows))  # of each element (j, k), those (i, k) with i >= j
     below[rows == columns] = 0
     second = np.repeat(np.arange(len(rows)), below)
     first = second + np.arange(len(second)) - np.repeat(np.cumsum(below) - below, below)
@@ -305,24 +310,26 @@ def _updates(lower: Any, columns: Any) -> tuple[Any, Any, Any]:
     return first[stored], second[stored], target[stored]
 
 
-def _levels(lower: Any, columns: Any) -> Any:
-    """Return for each column of a triangular matrix the length of the longest path of columns on which it depends."""
-    n = lower.shape[0]
-    off = lower.indices != columns
-    waiting = np.bincount(lower.indices[off], minlength=n)
+def levels(n: int, rows: Any, columns: Any, bounds: Any) -> Any:
+    """Return for each column of a triangular matrix the length of the longest path of columns on which it depends.
+
+    The arguments are those of :func:`updates`.
+    """
+    off = rows != columns
+    waiting = np.bincount(rows[off], minlength=n)
     level = np.zeros(n, np.int64)
     ready, number = np.flatnonzero(waiting == 0), 0
     while len(ready):
         level[ready] = number
-        counts = lower.indptr[ready + 1] - lower.indptr[ready]
-        at = np.repeat(lower.indptr[ready] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        after = lower.indices[at[off[at]]]
+        counts = bounds[ready + 1] - bounds[ready]
+        at = np.repeat(bounds[ready] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        after = rows[at[off[at]]]
         np.subtract.at(waiting, after, 1)
         ready, number = np.unique(after[waiting[after] == 0]), number + 1
     return level
 
 
-def _groups(numbers: Any) -> list[Any]:
+def groups(numbers: Any) -> list[Any]:
     """Return for each of the numbers 0, 1, ... the positions at which it stands."""
     order = np.argsort(numbers, kind="stable")
     ends = np.cumsum(np.bincount(numbers, minlength=1))
