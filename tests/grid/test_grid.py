@@ -230,7 +230,8 @@ OF_EQUATIONS = {
     f"scipy.integrate.{name}"
     for name in (
         "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory", "Trajectory",
-        "cubature", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde", "solve_symplectic",
+        "cubature", "dblquad", "nquad", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde", "solve_symplectic",
+        "tplquad",
     )
 }  # fmt: skip
 """Functions of other functions, and their results: ``tests/scipy/integrate`` has their laws."""

@@ -19,6 +19,7 @@ from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import LARGE, Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.traits import Cost
 from pullback.numpy.declare import quickly
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
@@ -446,7 +447,10 @@ def _gelu_of_erfc_jvp(t: Any, x: Any, ans: Any) -> Any:
     return ops.mul(t, slope)
 
 
-_gelu_by_erfc = host_fused("gelu", host=None, otherwise=_gelu_of_erfc, jvp=_gelu_of_erfc_jvp)
+_gelu_at_once = in_one(
+    "gelu", host=host_special.gelu, otherwise=_gelu_of_erfc, cost=Cost.SIMPLE, of=host_special.LOOPED
+)
+_gelu_by_erfc = host_fused("gelu", host=None, otherwise=_gelu_at_once, jvp=_gelu_of_erfc_jvp)
 
 
 def _tanh_of_gelu(x: Any) -> Any:

@@ -175,7 +175,13 @@ def host_fused(
 
 
 def in_one(
-    name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], operand: Callable[[Any], Any] | None = None
+    name: str,
+    *,
+    host: Callable[..., Any],
+    otherwise: Callable[..., Any],
+    operand: Callable[[Any], Any] | None = None,
+    cost: Cost = Cost.LIGHT,
+    of: frozenset[np.dtype[Any]] = frozenset(map(np.dtype, ("float16", "float32", "float64"))),
 ) -> Callable[..., Any]:
     """Make an elementwise function of an array of floats that is one operation in eager evaluation, and else several.
 
@@ -187,14 +193,16 @@ def in_one(
       host: the NumPy function, which takes an array and the parameters, and returns one of its shape and dtype.
       otherwise: the same function, composed of other operations. It takes any operand.
       operand: converts an operand of ``otherwise``.
+      cost: what an element costs.
+      of: the dtypes of which it is one operation.
     """
-    p = Primitive(name, elementwise=True, cost=Cost.LIGHT)
+    p = Primitive(name, elementwise=True, cost=cost)
     p.host_rule = host
     p.decomposition_rule = otherwise
     p.abstract_eval(lambda x, **params: ShapedArray(x.shape, x.dtype))
 
     def function(x: Any, **params: Any) -> Any:
-        if type(x) is ArrayImpl and state.trace.quick and (value := x._host_value).dtype in _FLOATS:
+        if type(x) is ArrayImpl and state.trace.quick and (value := x._host_value).dtype in of:
             if type(value) is not Absent:
                 try:
                     return ArrayImpl(state.silently(host, value, **params), x.weak_type)
@@ -204,9 +212,6 @@ def in_one(
         return otherwise(x if operand is None else operand(x), **params)
 
     return function
-
-
-_FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 
 
 def is_differentiated_here(x: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -347,6 +348,37 @@ def test_blocks_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> No
             rows = [native.reduce_rows("sum", x), native.reduce_rows("sum", x, x)]
             found.add(b"".join([out.tobytes() for out in rows + columns]))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1,), (8, 5), (100_001,), (3, 70_000), (2, 3, 40_000), (200, 700)])
+def test_rows_are_reduced_in_one_call(shape: tuple[int, ...], dtype: Any) -> None:
+    assert native.loops is not None
+    x = (1 + np.random.default_rng(1).standard_normal(shape) / 1000).astype(dtype)
+    for kind in ("sum", "product", "largest", "least"):
+        for first in range(len(shape)):
+            axes = tuple(range(first, len(shape)))
+            found = native.loops.reduced(kind, x, axes)
+            expected = native.reduce_rows(kind, x.reshape(math.prod(shape[:first]), -1)).reshape(shape[:first])
+            assert type(found) is (np.ndarray if first else dtype)
+            assert found.dtype == dtype
+            assert found.tobytes() == expected.tobytes()
+
+
+def test_other_reductions_are_refused() -> None:
+    assert native.loops is not None
+    x = np.ones((4, 5, 6), np.float32)
+    refused: list[tuple[Any, tuple[int, ...]]] = [
+        (x, ()), (x, (0,)), (x, (0, 2)), (x, (0, 0, 1, 2)), (x[:, ::2], (1, 2)), (x.T, (2,)), (x[:0], (2,)),
+        (x.astype(int), (2,)), (x.astype(">f4"), (2,)), (x.astype(complex), (2,)), (3.0, (0,)),
+        (np.ones((1, native.FOLDED * native.PIECE), np.float32), (1,)),
+    ]  # fmt: skip
+    for y, axes in refused:
+        assert native.loops.reduced("sum", y, axes) is None
+    with pytest.raises(ValueError, match="no reduction is called 'mean'"):
+        native.loops.reduced("mean", x, (2,))
+    with pytest.raises(TypeError):
+        native.loops.reduced("sum", x)  # type: ignore[call-arg]
 
 
 def test_a_reduction_leaves_its_operand_as_it_is() -> None:

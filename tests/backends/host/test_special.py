@@ -57,7 +57,8 @@ def _logistic(x: Any) -> Any:
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "erf": (loops.erf, scipy.special.erf), "erfc": (loops.erfc, scipy.special.erfc),
-    "ndtr": (loops.ndtr, scipy.special.ndtr), "lgamma": (loops.lgamma, scipy.special.gammaln),
+    "ndtr": (loops.ndtr, scipy.special.ndtr), "gelu": (loops.gelu, lambda x: x * scipy.special.ndtr(x)),
+    "lgamma": (loops.lgamma, scipy.special.gammaln),
     "digamma": (loops.digamma, _digamma), "trigamma": (loops.trigamma, _trigamma),
     "gaussian": (lambda x: loops.gaussian(x, factor=1.0), lambda x: np.exp(-x * x)),
     "half_gaussian": (lambda x: loops.gaussian(x, factor=0.5), lambda x: np.exp(-0.5 * x * x)),
@@ -77,7 +78,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     ),
 }  # fmt: skip
 ULPS = {
-    "erf": 1.5, "erfc": 6.5, "ndtr": 6.5, "gaussian": 1.8, "half_gaussian": 1.5, "logistic": 2.5, "logistic_slope": 4.1,
+    "erf": 1.5, "erfc": 6.5, "ndtr": 6.5, "gelu": 7, "gaussian": 1.8, "half_gaussian": 1.5, "logistic": 2.5,
+    "logistic_slope": 4.1,
 }  # fmt: skip
 """The errors of the functions that are computed in single precision; others are rounded from double precision."""
 POINTS = np.concatenate([
@@ -253,6 +255,6 @@ for name in {[*ONE_OPERAND]}:
 
 ONE_OPERAND = (
     "exp", "expm1", "log", "log1p", "sinh", "cosh", "tan", "arcsin", "arccos", "arctan", "arcsinh", "arccosh",
-    "arctanh", "cbrt", "erf", "erfc", "ndtr", "gaussian", "half_gaussian", "logistic", "logistic_slope", "erfcx",
-    "log_ndtr", "normal_hazard", "lgamma", "digamma", "trigamma", "softmax", "log_softmax",
+    "arctanh", "cbrt", "erf", "erfc", "ndtr", "gelu", "gaussian", "half_gaussian", "logistic", "logistic_slope",
+    "erfcx", "log_ndtr", "normal_hazard", "lgamma", "digamma", "trigamma", "softmax", "log_softmax",
 )  # fmt: skip

@@ -50,6 +50,7 @@ CASES: dict[str, tuple[list[Any], int]] = {
     "fdtr": ([X, X + 1, X[::-1]], 0), "fdtrc": ([X, X + 1, X[::-1]], 0), "fdtri": ([X, X + 1, U], 0),
     **dict.fromkeys(["bdtr", "bdtrc"], ([np.floor(COUNTS[0]), COUNTS[1].astype(int), U], 2)),
     "nbdtr": ([*map(np.floor, COUNTS), U], 2), "nbdtrc": ([*map(np.floor, COUNTS), U], 2),
+    # for derivatives by the order see test_orders.py: SciPy's values have errors that differences magnify
     **dict.fromkeys(["struve", "modstruve", "pbdv", "pbvv"], ([ORDERS, X], 1)),
     **dict.fromkeys(["jve", "yve", "ive", "kve"], ([ORDERS, X], 0)),
     "pbwa": ([ORDERS, X * 0.7], 1), "kn": ([WHOLE, X], 1), "yn": ([WHOLE, X], 1),
@@ -128,8 +129,8 @@ def test_the_host_computes_within_programs_batches_and_gradients() -> None:
 
 
 def test_operands_without_a_derivative_are_refused() -> None:
-    with pytest.raises(errors.NotDifferentiableError, match="struve has no derivative by v, a formula of which"):
-        pullback.grad(special.struve)(0.5, 1.0)
+    with pytest.raises(errors.NotDifferentiableError, match="wright_bessel has no derivative by a, a formula of which"):
+        pullback.grad(special.wright_bessel)(0.5, 1.0, 1.0)
     with pytest.raises(errors.NotDifferentiableError, match="mathieu_cem has no derivative by q"):
         pullback.grad(lambda q: special.mathieu_cem(1, q, 30.0)[0])(0.5)
     with pytest.raises(errors.NotDifferentiableError, match=r"mathieu_a\.slope has no derivative by q"):

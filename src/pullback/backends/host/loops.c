@@ -429,7 +429,7 @@ static const Named OWN_LOOPS[] = {
     PLANE_NAMES(f), PLANE_NAMES(d),
     DIVISION_NAMES(i1), DIVISION_NAMES(i2), DIVISION_NAMES(i4), DIVISION_NAMES(i8),
     DIVISION_NAMES(u1), DIVISION_NAMES(u2), DIVISION_NAMES(u4), DIVISION_NAMES(u8),
-    {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"log_ndtr f", log_ndtr_f},
+    {"erf f", erf_f}, {"erfc f", erfc_f}, {"erfcx f", erfcx_f}, {"ndtr f", ndtr_f}, {"gelu f", gelu_f}, {"log_ndtr f", log_ndtr_f},
     {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
     {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
@@ -619,6 +619,7 @@ static void share(Job *job) {
 #include "products.h"
 #include "moves.h"
 #include "windows.h"
+#include "convolve.h"
 #include "picks.h"
 #include "each_row.h"
 #include "fourier.h"
@@ -827,13 +828,8 @@ static void divide(Job *job, npy_intp elements) {
     }
 }
 
-/* A job of steps on values, which are read next: arrays of a shape of two or three sizes. `end_job` follows in any case. */
-static int begin_job(Job *job, PyObject *shape, Py_ssize_t value_count, Py_ssize_t step_count, long most_helpers) {
-    *job = (Job){.compute = run_block, .groups = 1, .most_helpers = most_helpers};
-    job->ndim = (int)PyTuple_GET_SIZE(shape);
-    if (!(job->ndim == 3 ? PyArg_ParseTuple(shape, "nnn", &job->groups, &job->group, &job->columns)
-                         : PyArg_ParseTuple(shape, "nn", &job->group, &job->columns)))
-        return -1;
+/* A job of steps on values, which are read next; `groups`, `group` and `columns` are set. `end_job` follows in any case. */
+static int prepare_job(Job *job, Py_ssize_t value_count, Py_ssize_t step_count) {
     job->rows = job->groups * job->group;
     job->value_count = (int)value_count;
     job->step_count = (int)step_count;
@@ -842,6 +838,16 @@ static int begin_job(Job *job, PyObject *shape, Py_ssize_t value_count, Py_ssize
     if (job->values && job->steps) return 0;
     PyErr_NoMemory();
     return -1;
+}
+
+/* The same for arrays of a shape of two or three sizes. */
+static int begin_job(Job *job, PyObject *shape, Py_ssize_t value_count, Py_ssize_t step_count, long most_helpers) {
+    *job = (Job){.compute = run_block, .groups = 1, .most_helpers = most_helpers};
+    job->ndim = (int)PyTuple_GET_SIZE(shape);
+    if (!(job->ndim == 3 ? PyArg_ParseTuple(shape, "nnn", &job->groups, &job->group, &job->columns)
+                         : PyArg_ParseTuple(shape, "nn", &job->group, &job->columns)))
+        return -1;
+    return prepare_job(job, value_count, step_count);
 }
 
 /* Run a job whose values and steps are known, by blocks of at most so many bytes of the largest elements. */
@@ -895,48 +901,7 @@ static PyObject *run(PyObject *module, PyObject *args) {
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-PyDoc_STRVAR(fold_doc, "fold(loop, pieces)\n\n"
-    "Reduce the rows of a matrix, by this thread.\n\n"
-    "Args:\n"
-    "  loop: that of a reduction of one operand, of `own`.\n"
-    "  pieces: the matrix, whose elements are side by side, with at least one column.\n\n"
-    "Returns:\n"
-    "  A vector.");
-
-static PyObject *fold(PyObject *module, PyObject *args) {
-    PyObject *loop, *data;
-    PyArrayObject *x;
-    if (!PyArg_ParseTuple(args, "(OO)O!", &loop, &data, &PyArray_Type, &x)) return NULL;
-    Reduction *reduction = (Reduction *)PyLong_AsVoidPtr(loop);
-    void *kind = PyLong_AsVoidPtr(data);
-    if (PyErr_Occurred()) return NULL;
-    if (!reduction || kind != REDUCES || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x) || PyArray_DIM(x, 1) < 1) {
-        PyErr_SetString(PyExc_ValueError, "expected a reduction of rows, and a matrix whose elements are side by side");
-        return NULL;
-    }
-    npy_intp rows = PyArray_DIM(x, 0), columns = PyArray_DIM(x, 1), item = PyArray_ITEMSIZE(x);
-    const npy_intp pieces = (columns + LARGEST_PIECE - 1) / LARGEST_PIECE;
-    PyObject *out = PyArray_SimpleNew(1, &rows, PyArray_TYPE(x));
-    char *memory = pieces > 1 ? malloc(rows * pieces * item) : NULL;
-    if (!out || (pieces > 1 && !memory)) {
-        free(memory);
-        Py_XDECREF(out);
-        return PyErr_NoMemory();
-    }
-    char *result = PyArray_BYTES((PyArrayObject *)out);
-    Rows operands[2] = {{PyArray_BYTES(x), columns * item}, {pieces > 1 ? memory : result, pieces * item}};
-    fenv_t environment;
-    feholdexcept(&environment);
-    reduction(operands, rows, columns, LARGEST_PIECE, 0);
-    if (pieces > 1) { /* there is memory for LARGEST_PIECE of them at most */
-        operands[0] = operands[1];
-        operands[1] = (Rows){result, item};
-        reduction(operands, rows, pieces, LARGEST_PIECE, 0);
-    }
-    fesetenv(&environment);
-    free(memory);
-    return out;
-}
+#include "reduced.h"
 
 /* Memory. ---------------------------------------------------------------------------------------------------------- */
 
@@ -1125,10 +1090,13 @@ static PyMethodDef METHODS[] = {
     {"pend", pend, METH_VARARGS, pend_doc},
     {"align", align, METH_NOARGS, align_doc},
     {"fold", fold, METH_VARARGS, fold_doc},
+    {"reduced", (PyCFunction)(void (*)(void))reduced, METH_FASTCALL, reduced_doc},
     {"each_row", (PyCFunction)(void (*)(void))each_row, METH_FASTCALL, each_row_doc},
     {"multiply", multiply, METH_VARARGS, multiply_doc},
     {"move", move, METH_VARARGS, move_doc},
     {"windows", windows, METH_VARARGS, windows_doc},
+    {"convolve", convolve, METH_VARARGS, convolve_doc},
+    {"convolves", convolves, METH_NOARGS, convolves_doc},
     {"pick", pick, METH_VARARGS, pick_doc},
     {"add_at", add_at, METH_VARARGS, add_at_doc},
     {"count", count, METH_VARARGS, count_doc},

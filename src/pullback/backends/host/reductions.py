@@ -104,8 +104,11 @@ def _natively(kind: str, x: Any, axes: tuple[int, ...]) -> Any:
       x: the array.
       axes: the axes, in ascending order.
     """
-    if native.loops is None or x.dtype.char not in "fd" or not x.flags.c_contiguous or not x.size:
+    if native.loops is None:
         return None
+    out = native.loops.reduced(kind, x, axes)
+    if out is not None or x.dtype.char not in "fd" or not x.flags.c_contiguous or not x.size:
+        return out
     while axes:
         end = axes[-1] + 1
         first = next(end - k for k in range(len(axes), 0, -1) if axes[-k] == end - k)

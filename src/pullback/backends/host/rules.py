@@ -719,6 +719,11 @@ def ndtr(x: Any) -> Any:
     return _corrected(_ndtr(x), np.clip(-x, 0, 40), _half_square_error)
 
 
+def gelu(x: Any) -> Any:
+    """The Gaussian error linear unit, x times the normal distribution function."""
+    return x * ndtr(x)
+
+
 def _half_square_error(x: Any) -> Any:
     """The rounding error of x**2 / 2 when it is computed as the square of x / sqrt(2)."""
     y = x * np.sqrt(0.5)

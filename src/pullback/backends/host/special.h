@@ -86,7 +86,10 @@ INLINE double log_ndtr_of(double x) {
     return x < 0 ? logarithm - x * x * 0.5 : tail < 1e-8 ? -tail : logarithm;
 }
 
-/* Functions in single precision, which are called for millions of numbers. --------------------------------------------- */
+/* Functions in single precision, which are called for millions of numbers. ---------------------------------------------
+
+   The terms of their polynomials are summed in pairs, and these in pairs: a processor that waits for each product and sum
+   in turn takes half as long again. */
 
 INLINE uint32_t bits_of_single(float x) {
     uint32_t bits;
@@ -106,34 +109,40 @@ INLINE float up_to(float x, float bound) { return bound < x ? bound : x; }
 /* A sum with it is rounded to an integer n, and its last bits are those of n + 191: in the place of the exponent, those
    of 2**(n + 64). */
 #define ROUNDING_OF_EXPONENT 0x1.80017ep23f
+#define LOG2_E 1.44269504f
 
-/* exp(-x - rest) times 2**64, so that it is not subnormal, for x from 0 to 110 and a small rest; error 1 ulp. */
-INLINE float enlarged_exp(float x, float rest) {
-    float shifted = ROUNDING_OF_EXPONENT - x * 1.44269504f, power = ROUNDING_OF_EXPONENT - shifted;
-    float r = (power * 0x1.62ep-1f - x) + (power * 0x1.0bfbe8p-15f - rest); /* the first product is exact */
-    float series = 0.49999994f + r * (0.166665211f + r * (0.0416682549f + r * (0.00836866256f + r * 0.00138214813f)));
-    return (1.0f + (r + r * r * series)) * single_of_bits(bits_of_single(shifted) << 23);
+/* exp(-x - rest) times 2**64, so that it is not subnormal, for x from 0 to 110 and a small rest; error 1 ulp. `powers` is
+   x / log(2), which the caller may know before x. */
+INLINE float enlarged_exp_of(float x, float rest, float powers) {
+    float shifted = ROUNDING_OF_EXPONENT - powers, power = ROUNDING_OF_EXPONENT - shifted;
+    float r = (power * 0x1.62ep-1f - x) + (power * 0x1.0bfbe8p-15f - rest), s = r * r; /* the first product is exact */
+    float series = (0.49999994f + r * 0.166665211f) + s * ((0.0416682549f + r * 0.00836866256f) + s * 0.00138214813f);
+    return (1.0f + (r + s * series)) * single_of_bits(bits_of_single(shifted) << 23);
 }
+
+INLINE float enlarged_exp(float x, float rest) { return enlarged_exp_of(x, rest, x * LOG2_E); }
 
 /* exp(-factor x**2) times 2**64, for abs(x) whose square times the factor is at most 110. The square of the high bits is
    exact, so that no rounding of x**2 is in the exponent. */
 INLINE float enlarged_gaussian(float size, float factor) {
     float high = single_of_bits(bits_of_single(size) & 0xfffff000);
-    return enlarged_exp(high * high * factor, (size - high) * (size + high) * factor);
+    float square = high * high, rest = (size - high) * ((size + high) * factor);
+    return enlarged_exp_of(square * factor, rest, square * (LOG2_E * factor));
 }
 
 INLINE float gaussian_of(float x) { return 0x1p-64f * enlarged_gaussian(up_to(fabsf(x), 10.4f), 1); }
 INLINE float half_gaussian_of(float x) { return 0x1p-64f * enlarged_gaussian(up_to(fabsf(x), 14.7f), 0.5f); }
 
-/* erf(x); error 1.5 ulps. It is 1 - 1.5e-8 at 4, which is rounded to 1. */
+/* erf(x); error 1.3 ulps. It is 1 - 1.5e-8 at 4, which is rounded to 1. */
 INLINE float erf_of(float x) {
-    float size = fabsf(x), s = x * x, t = (up_to(size, 4) - 2.55f) * 0.689655172f;
-    float near = 0.128379166f + s * (-0.376126111f + s * (0.112833641f + s * (-0.026843518f + s * (0.00516773108f + s * (
-    -0.000782473944f + s * 7.23606863e-05f)))));
-    float rest = 0.000310661417f + t * (-0.00245362474f + t * (0.00907246862f + t * (-0.0206475388f + t * (
-    0.0318101756f + t * (-0.0339865349f + t * (0.0240804963f + t * (-0.00860194024f + t * (-0.00299560465f + t * (
-    0.00640568323f + t * (-0.00342362747f + t * (-0.000458945142f + t * (0.00116025633f + t * (-0.000154562586f + t *
-    -0.000117353236f)))))))))))));
+    float size = fabsf(x), s = x * x, s2 = s * s, t = (up_to(size, 4) - 2.55f) * 0.689655172f, t2 = t * t, t4 = t2 * t2;
+    float near = (0.128379166f + s * -0.376126111f) + s2 * (0.112833641f + s * -0.026843518f) + s2 * s2 * (
+    (0.00516773108f + s * -0.000782473944f) + s2 * 7.23606863e-05f);
+    float first = (0.000310661417f + t * -0.00245362474f) + t2 * (0.00907246862f + t * -0.0206475388f);
+    float second = (0.0318101756f + t * -0.0339865349f) + t2 * (0.0240804963f + t * -0.00860194024f);
+    float third = (-0.00299560465f + t * 0.00640568323f) + t2 * (-0.00342362747f + t * -0.000458945142f);
+    float fourth = (0.00116025633f + t * -0.000154562586f) + t2 * -0.000117353236f;
+    float rest = (first + t4 * second) + t4 * t4 * (third + t4 * fourth);
     return size < 1.1f ? x + x * near : copysignf(1 - rest, x);
 }
 
@@ -146,7 +155,7 @@ INLINE float erfc_of(float x) {
     float above = 1 + (size * 1.23808146f + square * ((0.731153965f + size * 0.228960752f) + square * 0.032724034f));
     float below = 1 + (size * 2.36646104f + square * ((2.40141129f + size * 1.32450879f) + square * (
     0.405848503f + size * 0.0580011532f)));
-    float tail = enlarged_gaussian(size, 1) * (0x1p-64f * above) / below;
+    float tail = enlarged_gaussian(size, 1) * (0x1p-64f * above / below);
     return x < 0 ? 2 - tail : tail;
 }
 
@@ -156,9 +165,12 @@ INLINE float ndtr_of(float x) {
     float above = 0.5f + (size * 0.437793851f + square * ((0.182837278f + size * 0.04049135f) + square * 0.00409293547f));
     float below = 1 + (size * 1.67347252f + square * ((1.20090854f + size * 0.468413323f) + square * (
     0.101503275f + size * 0.010259347f)));
-    float tail = enlarged_gaussian(size, 0.5f) * (0x1p-64f * above) / below;
+    float tail = enlarged_gaussian(size, 0.5f) * (0x1p-64f * above / below);
     return x > 0 ? 1 - tail : tail;
 }
+
+/* x times it; error 7 ulps, and more below -12.9, where the distribution function is subnormal. */
+INLINE float gelu_of(float x) { return x * ndtr_of(x); }
 
 /* The logistic function, and its derivative; errors 2.4 and 4 ulps. */
 INLINE float logistic_of(float x) {
@@ -379,6 +391,7 @@ WIDE static void gammainc_f(char **args, npy_intp const *count, npy_intp const *
 UNARY(erf_f, float, float, erf_of(x))
 UNARY(erfc_f, float, float, erfc_of(x))
 UNARY(ndtr_f, float, float, ndtr_of(x))
+UNARY(gelu_f, float, float, gelu_of(x))
 UNARY(gaussian_f, float, float, gaussian_of(x))
 UNARY(half_gaussian_f, float, float, half_gaussian_of(x))
 UNARY(logistic_f, float, float, logistic_of(x))

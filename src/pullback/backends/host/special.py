@@ -16,6 +16,8 @@ from pullback.backends.host import native, own, rules
 from pullback.backends.host.parallel import cores
 
 _single = np.dtype(np.float32)
+LOOPED = frozenset(() if native.loops is None else (_single,))
+"""The dtypes of which rules made by :func:`by_loop` compute many elements by a loop."""
 
 
 def has_loop(x: Any, **params: Any) -> bool:
@@ -90,6 +92,7 @@ exp, expm1, log1p = elementary(np.exp), elementary(np.expm1), elementary(np.log1
 erf = by_loop(rules.special("erf"), "erf")
 erfc = by_loop(rules.erfc, "erfc")
 ndtr = by_loop(rules.ndtr, "ndtr")
+gelu = by_loop(rules.gelu, "gelu")
 gaussian = by_loop(rules.gaussian, lambda factor: "gaussian" if factor == 1 else "half_gaussian")
 lgamma = by_loop(rules.lgamma, "lgamma")
 digamma = by_loop(rules.digamma, "digamma")

@@ -16,12 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.backends.host import convolutions
 from pullback.core import dtypes
 from pullback.core.arguments import is_listed, quote
+from pullback.core.array import ArrayImpl
 from pullback.core.config import PRECISIONS, config
 from pullback.core.dims import as_size
+from pullback.core.elsewhere import on_host
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.linear import LinearVar
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes
@@ -285,6 +289,33 @@ def _check_groups(n: int, c: int, o: int, i: int, features: int, batches: int) -
             f"{name}: a kernel for {i} features does not fit an operand of {c} features in {features} "
             f"group{'s' if features > 1 else ''} of {c // features}"
         )
+
+
+# Evaluation --------------------------------------------------------------------------------------------------------
+
+
+@conv_general_dilated_p.impl
+@on_host(conv_general_dilated_p)
+def _conv_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Convolve images whose features are the last axis by the module in C, and others by a compiled program."""
+    lhs, rhs = operands
+    geometry, numbers = params["geometry"], params["dimension_numbers"]
+    ones = geometry.strides, geometry.lhs_dilation, geometry.rhs_dilation
+    groups = params["feature_group_count"], params["batch_group_count"]
+    if (
+        numbers[::2] == _FEATURES_LAST
+        and {*groups, *itertools.chain(*ones)} == {1}
+        and lhs.dtype == rhs.dtype == _single
+    ):
+        o, i, *space = numbers.rhs_spec
+        out = convolutions.convolved(lhs._value, rhs._value.transpose(*space, i, o), geometry.padding)
+        if out is not None:
+            return runtime.hold(ArrayImpl(out))
+    return runtime.evaluate_elsewhere(conv_general_dilated_p, operands, params)
+
+
+_FEATURES_LAST = ((0, 3, 1, 2),) * 2
+_single = np.dtype(np.float32)
 
 
 # Transposition -----------------------------------------------------------------------------------------------------

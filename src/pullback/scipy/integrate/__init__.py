@@ -10,13 +10,14 @@ from pullback.scipy.integrate.cubature import CubatureRegion, CubatureResult, cu
 from pullback.scipy.integrate.delays import solve_dde
 from pullback.scipy.integrate.grids import Trajectory
 from pullback.scipy.integrate.ivp import OdeResult, OdeSolution, solve_ivp
+from pullback.scipy.integrate.nested import dblquad, nquad, tplquad
 from pullback.scipy.integrate.samples import cumulative_trapezoid, simpson
 from pullback.scipy.integrate.stochastic import solve_sde
 from pullback.scipy.integrate.symplectic import PhaseTrajectory, solve_hamiltonian, solve_symplectic
 
 __all__ = [
     "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory", "Trajectory",
-    "cubature", "cumulative_trapezoid", "quad", "simpson", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde",
-    "solve_symplectic", "trapezoid",
+    "cubature", "cumulative_trapezoid", "dblquad", "nquad", "quad", "simpson", "solve_dde", "solve_hamiltonian",
+    "solve_ivp", "solve_sde", "solve_symplectic", "tplquad", "trapezoid",
 ]  # fmt: skip
 face(globals())

@@ -364,10 +364,9 @@ def quad(
             )
     if not callable(func):
         raise ArgumentError(f"quad: func must be a function, got {typed(func)}")
-    options = _options(epsabs, epsrel, limit)
-    edges = _edges(a, b, points)
+    options = options_of("quad", epsabs, epsrel, limit)
+    edges = edges_of("quad", a, b, points)
     extra = args if isinstance(args, tuple) else (args,)
-    x = edges[0]
     complex_values = []
 
     def integrand(x: Any) -> Any:
@@ -379,9 +378,20 @@ def quad(
         complex_values.append(dtypes.is_complex(out.dtype))
         return out
 
-    converted, params = without_tracers(integrand, x)
+    value, error, count = integral_of(integrand, edges, options)
     if any(complex_values) and not complex_func:
         raise DtypeError("quad: the integrand returned complex numbers; if this is intended, pass complex_func=True")
+    warn_of("quad", value, error, options)
+    info = {"neval": (2 * count - len(edges) + 1) * len(NODES_21), "last": count}
+    return (value, error, info) if full_output else (value, error)
+
+
+def integral_of(integrand: Callable[[Any], Any], edges: list[Any], options: _Options) -> tuple[Any, Any, Any]:
+    """Integrate an array-valued function over the intervals between ``edges``.
+
+    Return the integral, an estimate of its error, and the number of intervals.
+    """
+    converted, params = without_tracers(integrand, edges[0])
 
     def f(x: Any, params: Any) -> Any:
         return converted(x, *params)
@@ -389,9 +399,7 @@ def quad(
     integrals = [_integral(f, options, low, high, params) for low, high in pairwise(edges)]
     values, errors, counts = zip(*integrals, strict=True)
     value, error, count = (sum(v[1:], v[0]) for v in (values, errors, counts))
-    _warn_of(value, error, options)
-    info = {"neval": (2 * count - len(integrals)) * len(NODES_21), "last": count}
-    return (value, error, info) if full_output else (value, error)
+    return value, error, count
 
 
 def _is_number(value: Any) -> bool:
@@ -399,31 +407,34 @@ def _is_number(value: Any) -> bool:
     return known and np.asarray(value).dtype.kind in "biuf"
 
 
-def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
-    most = known_int("quad", "limit", limit)
+def options_of(who: str, epsabs: Any, epsrel: Any, limit: Any) -> _Options:
+    """Check the options of the function ``who``, and return them."""
+    most = known_int(who, "limit", limit)
     if most < 1:
-        raise ArgumentError(f"quad: limit must be at least 1, got {limit!r}")
+        raise ArgumentError(f"{who}: limit must be at least 1, got {limit!r}")
     bounds = []
     for name, value in (("epsabs", epsabs), ("epsrel", epsrel)):
         if not _is_number(value) or not 0 <= float(value) < math.inf:
-            raise ArgumentError(f"quad: {name} must be a concrete number from 0 to infinity, got {quote(value)}")
+            raise ArgumentError(f"{who}: {name} must be a concrete number from 0 to infinity, got {quote(value)}")
         bounds.append(float(value))
     absolute, relative = bounds
     return _Options(absolute, relative, most)
 
 
-def _edges(a: Any, b: Any, points: Any) -> list[Any]:
+def edges_of(who: str, a: Any, b: Any, points: Any) -> list[Any]:
     """Return the list of ``a``, the ``points`` between in order, and ``b``, as arrays of one dtype.
 
     ``a`` and ``b`` are the limits of integration.
     """
-    between = [] if points is None else list(points) if isinstance(points, Array) else sequence("quad: points", points)
-    every = inexact_operands("quad", a, b, *between)
+    between = (
+        [] if points is None else list(points) if isinstance(points, Array) else sequence(f"{who}: points", points)
+    )
+    every = inexact_operands(who, a, b, *between)
     for v in every:
         if v.shape:
-            raise ShapeError(f"quad: the limits and points must be scalars, got shape {v.shape}")
+            raise ShapeError(f"{who}: the limits and points must be scalars, got shape {v.shape}")
         if dtypes.is_complex(v.dtype):
-            raise DtypeError("quad: the limits and points must be real, got complex ones")
+            raise DtypeError(f"{who}: the limits and points must be real, got complex ones")
     dtype = every[0].dtype if every[0].dtype.itemsize >= 4 else np.dtype(np.float32)
     every = [ops.convert_element_type(v, dtype) for v in every]
     start, stop, *middle = every
@@ -435,14 +446,15 @@ def _edges(a: Any, b: Any, points: Any) -> list[Any]:
     return [start, *(inside[i] for i in range(len(middle))), stop]
 
 
-def _warn_of(value: Any, error: Any, options: _Options) -> None:
+def warn_of(who: str, value: Any, error: Any, options: _Options) -> None:
+    """Warn if the error of an integral that is known exceeds its bounds."""
     if isinstance(value, Tracer) or isinstance(error, Tracer):
         return
     size = float(np.abs(np.asarray(value)))
     least = 100 * float(dtypes.finfo(error.dtype).eps) * size
     if not float(error) <= max(options.absolute, options.relative * size, least):
         warn(
-            f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than the "
+            f"{who}: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than the "
             f"tolerance; split the interval at points where the integrand is not smooth (points=), or use a larger "
             f"limit",
             UserWarning,

@@ -10,7 +10,8 @@ import numpy as np
 from pullback.core.array import as_array
 from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
-from pullback.core.jaxpr import ClosedJaxpr, Literal
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.scipy.integrate.host_programs import by_numpy
 from pullback.scipy.integrate.ivp_problems import Problem, System, output
 from pullback.scipy.integrate.runge_kutta import nested_powers
 from pullback.transforms.autodiff.jvp import jvp
@@ -33,53 +34,6 @@ def _compiled(program: ClosedJaxpr, rest: Any) -> dict[str, Callable[..., Any]]:
         **{f"event {k}": jit(lambda t, y, p, k=k: system(p).event(k, t, y)) for k in range(len(problem.events))},
         "products": jit(lambda t, y, p, seeds: _products(system(p), t, y, seeds)),
     }
-
-
-MOST_OPERATIONS = 40
-"""Programs with at most this many operations run one after the other on NumPy's arrays.
-
-Each takes less than a microsecond, and the call of a compiled program takes about thirty.
-"""
-
-
-@cached_by_jaxpr
-def _by_numpy(program: ClosedJaxpr) -> Callable[..., Any] | None:
-    """Return the first result of a program as a function of NumPy's arrays; None if it is long or has other rules."""
-    program = output(program, 0)
-    indices: dict[Any, int] = {}
-    values: list[Any] = []
-
-    def index_of(atom: Any, value: Any = None) -> int:
-        if isinstance(atom, Literal):
-            values.append(np.asarray(atom.val, atom.aval.dtype)[()])
-            return len(values) - 1
-        if atom not in indices:
-            indices[atom] = len(values)
-            values.append(value)
-        return indices[atom]
-
-    inputs = [index_of(v) for v in program.jaxpr.invars]
-    for v, x in zip(program.jaxpr.constvars, program.consts, strict=True):
-        index_of(v, np.asarray(x))
-    steps = []
-    for eqn in program.jaxpr.eqns:
-        rule = eqn.primitive.host_rule
-        if rule is None or eqn.primitive.multiple_results:
-            return None
-        steps.append((rule, eqn.params, [index_of(x) for x in eqn.invars], index_of(eqn.outvars[0])))
-    if program.jaxpr.effect or len(steps) > MOST_OPERATIONS:
-        return None
-    result = index_of(program.jaxpr.outvars[0])
-
-    def run(t: Any, y: Any, parameters: Any) -> Any:
-        known = values.copy()
-        for i, x in zip(inputs, (t, y, *parameters), strict=True):
-            known[i] = x
-        for rule, params, operands, to in steps:
-            known[to] = rule(*[known[i] for i in operands], **params)
-        return known[result]
-
-    return run
 
 
 def _products(system: System, t: Any, y: Any, seeds: Any) -> Any:
@@ -143,13 +97,14 @@ def solution(
     """
     functions = _compiled(problem.program, problem[1:])
     parameters = [as_array(x) for x in parameters]
-    plain, values = _by_numpy(problem.program), [np.asarray(x) for x in parameters]
+    plain = by_numpy(output(problem.program, 0))
     dtype, time = np.dtype(y.dtype), np.dtype(begin.dtype)
 
     def called(name: str) -> Callable[[Any, Any], Any]:
         function = functions[name]
         if name == "slope" and plain is not None:
-            return lambda t, y: plain(time.type(t), y.astype(dtype, copy=False), values)
+            slope = plain([np.asarray(x)[()] for x in parameters])
+            return lambda t, y: slope(time.type(t), y.astype(dtype, copy=False))
 
         def call(t: Any, y: Any) -> Any:
             return np.asarray(function(time.type(t), y.astype(dtype, copy=False), parameters))

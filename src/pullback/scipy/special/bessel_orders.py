@@ -269,8 +269,11 @@ def _sin_pi(nu: Any) -> Any:
 
 
 def _cos_pi(nu: Any) -> Any:
-    nearest = round(stop_gradient(nu))
-    return _parity(nearest) * sin((0.5 - abs(nu - nearest)) * math.pi)
+    """Return cos(pi nu), exactly zero at halves of odd integers, with all derivatives at integers too."""
+    fixed = stop_gradient(nu)
+    nearest = round(fixed)
+    side = where(fixed < nearest, _full(-1, nu), 1)
+    return _parity(nearest) * sin((0.5 - (nu - nearest) * side) * math.pi)
 
 
 def _times(factor: Any, value: Any) -> Any:

@@ -84,13 +84,13 @@ def _rgamma_of(x: Any) -> Any:
 
 
 def _rgamma_slope(x: Any) -> Any:
-    """Return the derivative: left of 1/2 that of the product, and else by digamma, as a square may overflow."""
+    """Return the derivative: left of 1/2 that of the product, and else by digamma, as squares of gamma overflow."""
     left = x < 0.5
     near, far = where(left, x, 0.25), where(left, 1, x)
     turned = (near - round(stop_gradient(near))) * math.pi
     cosine = cos(turned) * _parity(round(stop_gradient(near)))
     product = _gamma(1 - near) * (cosine - _digamma(1 - near) * (_sin_pi(near) / math.pi))
-    return where(left, product, -(_digamma(far) / _gamma(far)))
+    return where(left, product, -(_digamma(far) * _rgamma(far)))
 
 
 def _degrees(shift: float) -> Function:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
-from pullback.scipy.special import bessel_orders, mathieu
+from pullback.scipy.special import bessel_orders, cylinder_orders, mathieu, struve_orders
 from pullback.scipy.special.airy import all_of
 from pullback.scipy.special.composed_functions import rgamma
 from pullback.scipy.special.declared import Binaries, Binary, Function, Ternaries, Ternary, Unaries, Unary, declared
@@ -100,8 +101,21 @@ def _neighbours(f: Function, sign: int) -> Function:
     return slope
 
 
-_struve: Function = relation("struve", "v, x", None, _neighbours(lambda v, x: _struve(v, x), -1))
-_modstruve: Function = relation("modstruve", "v, x", None, _neighbours(lambda v, x: _modstruve(v, x), 1))
+def _by_order(p: Primitive) -> Function:
+    """Return the first derivative by the order, which has all others."""
+    return lambda v, x: p.bind(v, x, orders=(1, 0))
+
+
+_struve: Function = relation(
+    "struve", "v, x", _by_order(struve_orders.struve_p), _neighbours(lambda v, x: _struve(v, x), -1)
+)
+_modstruve: Function = relation(
+    "modstruve", "v, x", _by_order(struve_orders.modstruve_p), _neighbours(lambda v, x: _modstruve(v, x), 1)
+)
+_OF_STRUVE = (
+    f"{_HOST} Derivatives by ``v``,\nfor positive ``x``, are of power series and of integrals (DLMF 11.2.1, 11.2.2, "
+    "11.5.1 and\n11.5.2)."
+)
 struve: Binary = declared(
     __name__,
     "struve",
@@ -109,7 +123,7 @@ struve: Binary = declared(
     _struve,
     "Struve's function H of order ``v``.",
     ("0.5, 1.0", "0.3668"),
-    note=f"{_HOST} It has derivatives by ``x``.",
+    note=_OF_STRUVE,
 )
 modstruve: Binary = declared(
     __name__,
@@ -118,7 +132,7 @@ modstruve: Binary = declared(
     _modstruve,
     "The modified Struve function L of order ``v``.",
     ("0.5, 1.0", "0.4333"),
-    note=f"{_HOST} It has derivatives by ``x``.",
+    note=_OF_STRUVE,
 )
 
 
@@ -201,10 +215,13 @@ def _of_moderate_order(v: Any, x: Any) -> Any:
     return np.abs(v) <= 1e5
 
 
-def _weber(name: str, order: str, sign: int, shift: float) -> tuple[Function, Function]:
+def _weber(
+    name: str, order: str, sign: int, shift: float, by_order: tuple[Primitive, Primitive]
+) -> tuple[Function, Function]:
     """Declare a function of the parabolic cylinder, and its derivative.
 
-    Their equation is ``w'' = sign (x**2 / 4 - order - shift) w`` (DLMF 12.2.2 and 12.2.3).
+    Their equation is ``w'' = sign (x**2 / 4 - order - shift) w`` (DLMF 12.2.2 and 12.2.3). Both of ``by_order`` have
+    derivatives by the order.
     """
 
     def second(a: Any, x: Any) -> Any:
@@ -213,42 +230,40 @@ def _weber(name: str, order: str, sign: int, shift: float) -> tuple[Function, Fu
         return ops.mul(ops.mul(coefficient, value(a, x)), sign)
 
     inside = _of_moderate_order
-    value: Function = relation(name, f"{order}, x", None, lambda a, x: slope(a, x), result=0, inside=inside)
-    slope: Function = relation(f"{name}.slope", f"{order}, x", None, second, result=1, inside=inside)
+    names, (first, other) = f"{order}, x", map(_by_order, by_order)
+    value: Function = relation(name, names, first, lambda a, x: slope(a, x), result=0, inside=inside)
+    slope: Function = relation(f"{name}.slope", names, other, second, result=1, inside=inside)
     return value, slope
 
 
-_OF_WEBER = f"The results are the function and its derivative, which has derivatives by ``x``. {_HOST}"
-pbdv: Binaries = declared(
-    __name__,
-    "pbdv",
-    "v, x",
-    all_of("pbdv", *_weber("pbdv", "v", 1, 0.5), inside=_of_moderate_order),
-    "The parabolic cylinder function D, and its derivative.",
-    ("1.0, 0.5", "0.4697 0.8220"),
-    note=_OF_WEBER,
-    results=2,
-)
-pbvv: Binaries = declared(
-    __name__,
-    "pbvv",
-    "v, x",
-    all_of("pbvv", *_weber("pbvv", "v", 1, 0.5), inside=_of_moderate_order),
-    "The parabolic cylinder function V, and its derivative.",
-    ("1.0, 0.5", "-0.6538 0.5545"),
-    note=_OF_WEBER,
-    results=2,
-)
-pbwa: Binaries = declared(
-    __name__,
-    "pbwa",
-    "a, x",
-    all_of("pbwa", *_weber("pbwa", "a", -1, 0.0), inside=_of_moderate_order),
-    "The parabolic cylinder function W, and its derivative.",
-    ("1.0, 0.5", "0.4679 -0.3951"),
-    note=_OF_WEBER,
-    results=2,
-)
+def _parabolic(
+    name: str, order: str, sign: int, shift: float, by_order: tuple[Primitive, Primitive], source: str, shown: str
+) -> Binaries:
+    """Declare a function of the parabolic cylinder, whose results are itself and its derivative."""
+    functions = _weber(name, order, sign, shift, by_order)
+    results = "The results are the function and its derivative by ``x``."
+    note = f"{results} {_HOST}\nDerivatives by ``{order}`` are of {source}."
+    return declared(  # type: ignore[no-any-return]
+        __name__, name, f"{order}, x", all_of(name, *functions, inside=_of_moderate_order),
+        f"The parabolic cylinder function {name[2].upper()}, and its derivative.", ("1.0, 0.5", shown), note=note,
+        results=2,
+    )  # fmt: skip
+
+
+_BEYOND = "NaN beyond an ``x`` of 60 or\nan order of 2,000"
+_OF_STEPS = "Taylor polynomials in steps from 0 (DLMF 12.2)"
+pbdv: Binaries = _parabolic(
+    "pbdv", "v", 1, 0.5, (cylinder_orders.pbdv_p, cylinder_orders.pbdv_slope_p),
+    f"an integral and recurrences (DLMF 12.5.1 and 12.8.1), {_BEYOND}", "0.4697 0.8220",
+)  # fmt: skip
+pbvv: Binaries = _parabolic(
+    "pbvv", "v", 1, 0.5, (cylinder_orders.pbvv_p, cylinder_orders.pbvv_slope_p), f"{_OF_STEPS}, {_BEYOND}",
+    "-0.6538 0.5545",
+)  # fmt: skip
+pbwa: Binaries = _parabolic(
+    "pbwa", "a", -1, 0.0, (cylinder_orders.pbwa_p, cylinder_orders.pbwa_slope_p),
+    f"{_OF_STEPS}, NaN beyond 5,\nas SciPy's values", "0.4679 -0.3951",
+)  # fmt: skip
 
 # Mathieu -------------------------------------------------------------------------------------------------------------
 
@@ -402,7 +417,7 @@ wright_bessel: Ternary = declared(
     _wright_bessel,
     "Wright's generalised Bessel function.",
     ("1.0, 1.0, 1.0", "2.2796"),
-    note=f"{_HOST} It has derivatives by ``x``.",
+    note=_OF_STRUVE,
 )
 log_wright_bessel: Ternary = declared(
     __name__,
@@ -411,7 +426,7 @@ log_wright_bessel: Ternary = declared(
     _log_wright_bessel,
     "The logarithm of :func:`wright_bessel`.",
     ("1.0, 1.0, 1.0", "0.8240"),
-    note=f"{_HOST} It has derivatives by ``x``.",
+    note=_OF_STRUVE,
 )
 wrightomega: Unary = _plain(
     "wrightomega",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.annotations import PyTree
 from pullback.core.arguments import typed
 from pullback.core.array import as_array
 from pullback.core.errors import DtypeError, OperandError, ShapeError
+from pullback.core.tree_nodes import register_pytree_node_class
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.linalg.sparse_products import blocks_times_dense
@@ -47,6 +49,28 @@ class Entries(NamedTuple):
     def of(self, dtype: Any) -> Entries:
         """Return the entries with elements of another dtype."""
         return self._replace(data=ops.convert_element_type(self.data, dtype))
+
+
+@register_pytree_node_class
+class Constant:
+    """The entries of a known matrix, a tree of its arrays.
+
+    Attributes:
+      entries: the elements, their positions and the shape.
+    """
+
+    def __init__(self, entries: Entries) -> None:
+        self.entries = entries
+
+    def tree_flatten(self) -> tuple[tuple[PyTree, ...], PyTree]:
+        """Return the arrays and the shape."""
+        return self.entries[:2], self.entries.shape
+
+    @classmethod
+    def tree_unflatten(cls, shape: PyTree, leaves: PyTree) -> Self:
+        """Rebuild the matrix from leaves of any type, without checks."""
+        data, indices = leaves
+        return cls(Entries(data, indices, shape))
 
 
 def is_scipy_sparse(a: Any) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
+from pullback.control.conditional import cond
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
 from pullback.core.annotations import PyTree
@@ -15,9 +17,11 @@ from pullback.core.errors import ArgumentError
 from pullback.numpy import creation
 from pullback.numpy.promotion import known_int
 from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays.indexing import dynamic_update_slice
 from pullback.primitives.linalg.decompositions import on_diagonal
 from pullback.primitives.linalg.lapack import product, triangular_solve
 from pullback.primitives.linalg.lu import identity
+from pullback.scipy.sparse.linalg.programs import Shared
 from pullback.scipy.sparse.linalg.systems import Operator, System, dot, most_iterations, norm, squared_norm, tolerance
 
 T = TypeVar("T")
@@ -64,6 +68,12 @@ def bicgstab(
     >>> print(x.round(4), info)
     [1. 1.] 0
     """
+    return _bicgstab(A, M, b, x0, tol, atol, maxiter)
+
+
+@partial(Shared, "bicgstab")
+def _bicgstab(A: Any, M: Any, b: Any, x0: Any, tol: Any, atol: Any, maxiter: Any) -> Any:
+    """Run :func:`bicgstab`."""
     system = System("bicgstab", A, b, x0, M)
 
     def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
@@ -146,7 +156,8 @@ def gmres(
       ArgumentError: an unknown ``solve_method``, or ``restart`` below one (a TypeError and a ValueError).
 
     Source: Y. Saad and M. H. Schultz 1986, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric
-    linear systems"; vectors are made orthogonal twice (L. Giraud, J. Langou and M. Rozloznik 2005).
+    linear systems"; vectors are made orthogonal twice where they lose most of their length (J. W. Daniel,
+    W. B. Gragg, L. Kaufman and G. W. Stewart 1976; L. Giraud, J. Langou and M. Rozloznik 2005).
 
     >>> import pullback.numpy as jnp
     >>> from pullback.scipy.sparse.linalg import gmres
@@ -159,6 +170,12 @@ def gmres(
     restart = known_int("gmres", "restart", restart)
     if restart < 1:
         raise ArgumentError(f"gmres: restart must be at least 1, got {restart}")
+    return _gmres(A, M, b, x0, tol, atol, maxiter, restart=restart)
+
+
+@partial(Shared, "gmres", static=("restart",))
+def _gmres(A: Any, M: Any, b: Any, x0: Any, tol: Any, atol: Any, maxiter: Any, *, restart: int) -> Any:
+    """Run :func:`gmres`."""
     system = System("gmres", A, b, x0, M)
     size = min(restart, max(system.vectors.size, 1))
 
@@ -167,18 +184,19 @@ def gmres(
         rounding = float(np.finfo(dtypes.to_real(b.dtype)).eps)
 
         def going_on(state: Any) -> Any:
-            _, residual, before, count = state
+            _, _, residual, before, count = state
             # A cycle that ends where it began would repeat itself.
             return (residual > bound) & (count < maxiter) & (residual < before * (1 - 4 * rounding))
 
         def cycle(state: Any) -> Any:
-            x, residual, _, count = state
-            x = x + _cycle(a, b - a(x), m, bound, size)
-            return x, norm(b - a(x)), residual, count + 1
+            x, r, residual, _, count = state
+            x = x + _cycle(a, r, m, bound, size)
+            r = b - a(x)
+            return x, r, norm(r), residual, count + 1
 
         first = norm(r)
-        start = (x, first, ops.mul(first, 0) + np.inf, creation.array(np.int32(0)))
-        x, residual, _, count = while_loop(going_on, cycle, start)
+        start = (x, r, first, ops.mul(first, 0) + np.inf, creation.array(np.int32(0)))
+        x, _, residual, _, count = while_loop(going_on, cycle, start)
         return x, ops.where(residual <= bound, 0, ops.max_p.bind(count, 1))
 
     return system.solved(method, most_iterations("gmres", maxiter, 10 * system.vectors.size), symmetric=False)
@@ -207,28 +225,31 @@ def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
         k, _, turn, _, more = state
         return (k < size) & more & (ops.abs(beta * _row(turn, k)[0]) > bound)
 
+    def orthogonal(basis: Any, w: Any, h: Any, _: Any = None) -> Any:
+        projections = product(ops.conj(basis), w[:, None])[:, 0]
+        w = w - product(projections[None], basis)[0]
+        return w, h + projections, norm(w)
+
     def step(state: Any) -> Any:
         k, basis, turn, columns, _ = state
         w = a(m(_row(basis, k)))
         before = norm(w)
-        h = ops.mul(basis[:, 0], 0)
-        for _ in range(2):
-            projections = product(ops.conj(basis), w[:, None])[:, 0]
-            w, h = w - product(projections[None], basis)[0], h + projections
-        length = norm(w)
+        w, h, length = orthogonal(basis, w, ops.mul(basis[:, 0], 0))
+        # What rounding leaves along the basis counts only where most of the vector was along it.
+        w, h, length = cond(length < before / np.sqrt(2), orthogonal, lambda _, *found: found[:3], basis, w, h, length)
         new = length > epsilon * before
         h = ops.where(rows == k + 1, ops.where(new, length, 0).astype(dtype), h)
-        basis = ops.where(rows[:, None] == k + 1, ops.where(new, w / ops.where(new, length.astype(dtype), 1), 0), basis)
+        basis = _with_row(basis, k + 1, ops.where(new, w / ops.where(new, length.astype(dtype), 1), 0))
         column = product(turn, h[:, None])[:, 0]
         upper, lower = _row(column, k), _row(column, k + 1)
         hypotenuse = ops.hypot_p.bind(ops.abs(upper), ops.abs(lower))
         safe = ops.where(hypotenuse > 0, hypotenuse, 1).astype(dtype)
         cosine, sine = ops.where(hypotenuse > 0, upper / safe, 1), lower / safe
         first, second = _row(turn, k), _row(turn, k + 1)
-        turn = ops.where(rows[:, None] == k, ops.conj(cosine) * first + ops.conj(sine) * second, turn)
-        turn = ops.where(rows[:, None] == k + 1, cosine * second - sine * first, turn)
+        turn = _with_row(turn, k, ops.conj(cosine) * first + ops.conj(sine) * second)
+        turn = _with_row(turn, k + 1, cosine * second - sine * first)
         column = ops.where(rows == k, hypotenuse.astype(dtype), ops.where(rows < k, column, 0))
-        columns = ops.where(rows[:size, None] == k, column[:size], columns)
+        columns = _with_row(columns, k, column[:size])
         return k + 1, basis, turn, columns, new
 
     zero, more = creation.array(np.int32(0)), creation.array(True)
@@ -245,3 +266,7 @@ def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
 
 def _row(x: Any, k: Any) -> Any:
     return x[k]
+
+
+def _with_row(x: Any, k: Any, row: Any) -> Any:
+    return dynamic_update_slice(x, row[None], (k, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from pullback.core.annotations import PyTree
 from pullback.core.array import ArrayLike, scalar_array
 from pullback.numpy.promotion import operand
 from pullback.primitives import elementwise as ops
+from pullback.scipy.sparse.linalg.programs import Shared
 from pullback.scipy.sparse.linalg.systems import (
     Operator,
     System,
@@ -72,6 +74,12 @@ def cg(
     >>> print(x.round(4), info)
     [0.0909 0.6364] 0
     """
+    return _cg(A, M, b, x0, tol, atol, maxiter)
+
+
+@partial(Shared, "cg")
+def _cg(A: Any, M: Any, b: Any, x0: Any, tol: Any, atol: Any, maxiter: Any) -> Any:
+    """Run :func:`cg`."""
     system = System("cg", A, b, x0, M)
     without = M is None
 
@@ -140,6 +148,12 @@ def minres(
     >>> print(x.round(4), info)
     [-1.  2.] 0
     """
+    return _minres(A, M, b, x0, tol, atol, maxiter)
+
+
+@partial(Shared, "minres")
+def _minres(A: Any, M: Any, b: Any, x0: Any, tol: Any, atol: Any, maxiter: Any) -> Any:
+    """Run :func:`minres`."""
     system = System("minres", A, b, x0, M)
 
     def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:

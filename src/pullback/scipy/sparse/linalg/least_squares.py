@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from pullback.numpy import creation
 from pullback.numpy.promotion import inexact_operand, operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import stop_gradient
+from pullback.scipy.sparse.linalg.programs import Shared
 from pullback.scipy.sparse.linalg.systems import Operator, most_iterations, norm, operator, squared_norm
 from pullback.scipy.vectors import Vectors
 from pullback.transforms.autodiff.grad import linear_transpose
@@ -89,7 +91,7 @@ def lsqr(
     >>> print(lsqr(a, jnp.array([1.0, 2.0, 4.0])).x.round(4))
     [0.8333 1.5   ]
     """
-    _, x, info = _solved("lsqr", A, b, damp, atol, btol, np.inf, iter_lim, x0)
+    x, info = _lsqr(A, None, b, damp, atol, btol, np.inf, iter_lim, x0)
     return LsqrResult(x, info["istop"], info["itn"], info["normr"], info["both"], info["normar"])
 
 
@@ -163,15 +165,15 @@ def lsmr(
     >>> print(lsmr(a, jnp.array([1.0, 2.0, 4.0])).x.round(4))
     [0.8333 1.5   ]
     """
-    b, x, info = _solved("lsmr", A, b, damp, atol, btol, conlim, maxiter, x0)
+    x, info = _lsmr(A, None, b, damp, atol, btol, conlim, maxiter, x0)
     shown = [info[name] for name in ("istop", "itn", "normr", "normar", "norma", "conda", "normx")]
     return LsmrResult(x, *shown)
 
 
 def _solved(
-    name: str, A: Any, b: Any, damp: Any, atol: Any, btol: Any, conlim: Any, maxiter: Any, x0: Any
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the right side, the solution with its derivative, and the other results; the arguments are checked."""
+    name: str, A: Any, _: None, b: Any, damp: Any, atol: Any, btol: Any, conlim: Any, maxiter: Any, x0: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Return the solution with its derivative, and the other results; the arguments are checked."""
     multiply, b, start = _operands(name, A, b, x0)
     damp = ops.convert_element_type(operand(name, damp), dtypes.to_real(Vectors(b).dtype))
     rows, columns = Vectors(b), Vectors(start)
@@ -212,7 +214,10 @@ def _solved(
     )
     zero = tree.tree_map(lambda x: ops.mul(x, 0), start)
     (_, x), info = custom_linear_solve(equation, (b, zero), solve, transpose_solve, has_aux=True)
-    return b, x, info
+    return x, info
+
+
+_lsqr, _lsmr = (Shared(name, partial(_solved, name)) for name in ("lsqr", "lsmr"))
 
 
 def _operands(name: str, a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:

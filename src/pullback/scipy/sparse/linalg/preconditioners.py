@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, host_value, is_on_host
 from pullback.core.errors import SingularMatrixError
+from pullback.core.tree_nodes import register_pytree_node_class
 from pullback.numpy import creation
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import stop_gradient
-from pullback.scipy.sparse.linalg.direct import SuperLU, approximated, factorised, right_side, settings_of
+from pullback.scipy.sparse.linalg.direct import SuperLU, factorised, right_side, settings_of
 from pullback.scipy.sparse.linalg.entries import Entries, entries_of
 from pullback.scipy.sparse.linalg.systems import Matrix
 
@@ -96,19 +97,13 @@ def ichol(A: Matrix, shift: float = 0.0) -> Callable[[ArrayLike], Array]:
     >>> print(cg(a, jnp.array([5.0, 3.0]), M=ichol(a))[0].round(4))
     [1. 1.]
     """
-    a = _fixed(entries_of("ichol", A))
     settings = settings_of("ichol", "ichol", None, shift=float(shift))
-    factorised(SuperLU(a, settings))
-    return partial(_approximated, settings, a)
+    return Inverse(factorised(SuperLU(_fixed(entries_of("ichol", A)), settings)))
 
 
 def _fixed(a: Entries) -> Entries:
     """Return the entries without their derivatives."""
     return a._replace(data=stop_gradient(a.data), indices=stop_gradient(a.indices))
-
-
-def _approximated(settings: Any, a: Entries, x: Any) -> Any:
-    return approximated(settings, *right_side("ichol", a, x))
 
 
 def jacobi(A: Matrix) -> Callable[[ArrayLike], Array]:
@@ -141,8 +136,57 @@ def jacobi(A: Matrix) -> Callable[[ArrayLike], Array]:
         row = int(np.argmin(host_value(diagonal) != 0))
         raise SingularMatrixError(f"jacobi: the diagonal element of row {row} is zero")
 
-    def divided(x: Any) -> Any:
-        own, x = right_side("jacobi", Entries(diagonal, a.indices, a.shape), x)
-        return ops.div(x, own.data if x.ndim == 1 else shapes.reshape(own.data, (n, 1)))
+    return Quotient(diagonal)
 
-    return divided
+
+@register_pytree_node_class
+class Inverse:
+    """The function that multiplies by the inverse of a factorisation, a tree of the matrix's arrays.
+
+    Attributes:
+      lu: the factorisation.
+    """
+
+    def __init__(self, lu: SuperLU) -> None:
+        self.lu = lu
+
+    def __call__(self, x: ArrayLike) -> Array:
+        """Multiply a vector, or the columns of a matrix."""
+        return self.lu.solve(x)
+
+    def tree_flatten(self) -> tuple[tuple[PyTree, ...], PyTree]:
+        """Return the factorisation, and no static data."""
+        return (self.lu,), None
+
+    @classmethod
+    def tree_unflatten(cls, static: PyTree, leaves: PyTree) -> Self:
+        """Rebuild the function from leaves of any type, without checks."""
+        return cls(*leaves)
+
+
+@register_pytree_node_class
+class Quotient:
+    """The function that divides by the diagonal of a matrix, a tree of one array.
+
+    Attributes:
+      diagonal: its elements, (n,).
+    """
+
+    def __init__(self, diagonal: Any) -> None:
+        self.diagonal = diagonal
+
+    def __call__(self, x: ArrayLike) -> Array:
+        """Divide a vector, or the columns of a matrix."""
+        n = self.diagonal.shape[0]
+        own, right = right_side("jacobi", Entries(self.diagonal, None, (n, n)), x)
+        diagonal = own.data if right.ndim == 1 else shapes.reshape(own.data, (n, 1))
+        return ops.div(right, diagonal)  # type: ignore[no-any-return]
+
+    def tree_flatten(self) -> tuple[tuple[PyTree, ...], PyTree]:
+        """Return the diagonal, and no static data."""
+        return (self.diagonal,), None
+
+    @classmethod
+    def tree_unflatten(cls, static: PyTree, leaves: PyTree) -> Self:
+        """Rebuild the function from leaves of any type, without checks."""
+        return cls(*leaves)

@@ -15,7 +15,7 @@ from pullback.numpy.promotion import inexact_operand, operand, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.linalg.lapack import product
 from pullback.primitives.reductions import reduce_sum
-from pullback.scipy.sparse.linalg.entries import Entries, entries_of, is_scipy_sparse
+from pullback.scipy.sparse.linalg.entries import Constant, Entries, entries_of, is_scipy_sparse
 from pullback.scipy.vectors import Vectors
 from pullback.transforms.autodiff.grad import linear_transpose
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct, eval_shape
@@ -56,8 +56,8 @@ def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
     """Return a function that multiplies by ``a``, and ``a`` as a matrix, or None if it is a function."""
     if callable(a):
         return a, None
-    if is_scipy_sparse(a):
-        entries = entries_of(name, a, what, square=False)
+    if is_scipy_sparse(a) or isinstance(a, Constant):
+        entries = a.entries if isinstance(a, Constant) else entries_of(name, a, what, square=False)
         return partial(_times, entries), ShapeDtypeStruct(entries.shape, entries.data.dtype)
     if hasattr(type(a), "__matmul__") and not any(hasattr(a, n) for n in ("dtype", "__array__", "__jax_array__")):
         return lambda x: a @ x, None

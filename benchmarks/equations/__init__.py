@@ -1,0 +1,1 @@
+"""Differential equations: error against work, beside SciPy's and Diffrax's solvers."""
