@@ -142,6 +142,11 @@ UNDETERMINED = {
     "scipy.integrate.cubature": "an eager result has the regions, that of a program has none",
 }
 """Functions of which results are not determined to rounding, or differ for a reason."""
+LOST = {
+    "scipy.signal.ss2tf": "coefficients are differences of products of such numbers",
+    "scipy.signal.zoom_fft": "angles are thousands of millions of turns",
+}
+"""Functions whose results in single precision have no digits for operands of 4,000,000,000; known ones are doubles."""
 BY_PYTHON = {
     *(f"scipy.signal.{name}" for name in ("argrelextrema", "argrelmax", "argrelmin", "find_peaks", "peak_prominences")),
     *(f"scipy.signal.{name}" for name in ("peak_widths", "tf2sos", "zpk2sos")),
@@ -180,6 +185,8 @@ def accepted(module: str, of: int) -> list[tuple[Call, Any]]:
     """The chosen calls that return arrays, also while they are traced, and their results eager."""
     out = []
     for call in filter(is_compared, calls(module)):
+        if call.name in LOST and "uint32" in call.row:
+            continue
         if not is_chosen(call, of) or call.name in UNDETERMINED or (call.name, call.row) in REFUSED_BY_VALUE:
             continue
         result, refusal = attempt(lambda call=call: call(call.operands))

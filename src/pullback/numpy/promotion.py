@@ -107,6 +107,9 @@ def inexact_operands(name: str, *xs: Any) -> list[Array]:
     64 bits).
     """
     arrays = [operand(name, x) for x in xs]
+    dtype = arrays[0].dtype
+    if dtypes.is_inexact(dtype) and all(x.dtype is dtype for x in arrays):
+        return arrays
     dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
     dtype = dtypes.to_inexact(dtype)
     return [x if x.dtype == dtype else convert_element_type(x, dtype, weak) for x in arrays]

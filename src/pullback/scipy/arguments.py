@@ -8,7 +8,7 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.core import dtypes
-from pullback.core.array import Array, ArrayImpl, host_value, is_on_host
+from pullback.core.array import Array, ArrayImpl, as_array, host_value, is_on_host
 from pullback.core.errors import (
     ArgumentError,
     DtypeError,
@@ -36,6 +36,13 @@ def on_host(*arrays: Any) -> list[np.ndarray[Any, Any]] | None:
     return [host_value(x) for x in arrays] if all(map(is_on_host, arrays)) else None
 
 
+def of_own_memory(x: np.ndarray[Any, Any]) -> Array:
+    """Convert an array that nobody else holds, as ``as_array`` does, without a copy if its dtype stays."""
+    if x.ndim and x.base is None and x.flags.c_contiguous and x.dtype is dtypes.canonicalize_dtype(x.dtype):
+        return ArrayImpl(x)
+    return as_array(x)
+
+
 def inexact(name: str, x: Any) -> Array:
     """Convert an operand, or a list of numbers, to an array of floats or complex numbers."""
     if isinstance(x, (list, tuple)) and x:
@@ -54,6 +61,8 @@ def floats(name: str, x: Any) -> Array:
 
 def real_floats(name: str, x: Any, what: str) -> Array:
     """Convert real numbers to an array of single or double precision; ``what`` names them in errors."""
+    if isinstance(x, Array) and x.dtype.char in "fd":
+        return x
     x = floats(name, x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name}: {what} must be real numbers, got {dtypes.short_name(x.dtype)}")

@@ -143,6 +143,14 @@ def test_filters_of_finite_length() -> None:
     derivatives(lambda h: signal.minimum_phase(h, n_fft=64), [0.1, 0.4, 1.3, 0.4, 0.1])
 
 
+@pytest.mark.parametrize("type", ["butter", "cheby", "ellip"])
+def test_orders_of_filters_that_stop_a_band(type: str) -> None:
+    for ind, wp in ((0, 1.1), (1, 4.9)):
+        bands = np.array([1.0, 5.0]), np.array([2.0, 3.0])
+        close(*(m.band_stop_obj(wp, ind, *bands, 3.0, 30.0, type) for m in (signal, scipy.signal)))
+        derivatives(lambda *x: signal.band_stop_obj(x[0], ind, *x[1:], type), wp, *bands, 3.0, 30.0, compiled=True)  # noqa: B023
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     for call, text in (
         (lambda: signal.lp2lp_zpk([1.0, 2.0], [1.0], 1.0), "lp2lp_zpk: a filter has at most as many zeros as poles"),
@@ -176,7 +184,13 @@ def test_what_makes_no_sense_is_refused() -> None:
         (lambda: signal.firwin_2d((3, 3), "hann", fc=0.3), "firwin_2d: window must be two windows, got 'hann'"),
         (lambda: signal.firwin_2d((3, 3), ("hann", "hann")), "firwin_2d: fc must be frequencies, got None"),
         (lambda: signal.remez(3, [0, 0.1], [1.0], type="none"), "remez: type must be 'bandpass', 'differentiator' or"),
-        (lambda: jit(lambda d: signal.remez(3, [0, 0.1], d))([1.0]), "remez: the exchange of frequencies runs on the"),
+        (lambda: signal.remez(3, [0, 0.1], [1.0, 2.0]), "remez: bands must be pairs of frequencies"),
+        (lambda: signal.remez(3, [0.2, 0.1], [1.0]), "remez: Bands must be monotonic"),
+        (lambda: signal.band_stop_obj(2.0, 1, [1, 3], [0.5, 4], 3, 30, "none"), "band_stop_obj: type must be"),
+        (lambda: signal.band_stop_obj(2.0, 2, [1, 3], [0.5, 4], 3, 30, "ellip"), "band_stop_obj: ind must be 0 or"),
+        (lambda: signal.band_stop_obj(2.0, 1, [1, 3], [0.5], 3, 30, "ellip"), "band_stop_obj: wp, gpass and"),
+        (lambda: signal.band_stop_obj(2.0, 1, [1, 3], [0.5, 4], 3, 1, "ellip"), "band_stop_obj: gpass must be"),
+        (lambda: signal.band_stop_obj(2j, 1, [1, 3], [0.5, 4], 3, 9, "ellip"), "band_stop_obj takes real numbers"),
         (lambda: signal.minimum_phase([1.0, 2.0]), "minimum_phase takes a vector of at least 3 real numbers"),
         (lambda: signal.minimum_phase(SYMMETRIC, "none"), "minimum_phase: method must be 'homomorphic' or 'hilbert'"),
         (lambda: signal.minimum_phase(SYMMETRIC, n_fft=5), "minimum_phase: n_fft must be at least the size of h, 9"),

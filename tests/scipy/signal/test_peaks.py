@@ -135,3 +135,35 @@ def test_what_makes_no_sense_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(errors.PullbackError, match=text):
             call()
+
+
+def test_peaks_by_wavelets_are_those_of_scipy_eager_and_compiled() -> None:
+    x = np.sin(np.arange(100) / 8.0) + 0.1 * np.random.default_rng(3).standard_normal(100)
+    bell = lambda length, width: np.exp(-(((np.arange(length) - (length - 1) / 2) / width) ** 2))
+    ours = lambda length, width: jnp.exp(-(((jnp.arange(length) - (length - 1) / 2) / width) ** 2))
+    for widths, wavelets, options in (
+        (np.arange(1, 10), (None, None), {}), ([2.0, 4.0, 6.0], (ours, bell), {"min_snr": 1.5, "noise_perc": 20}),
+        (3, (None, None), {"window_size": 7}), ([1, 2], (None, None), {"max_distances": [1.0, 2.0], "gap_thresh": 1}),
+    ):  # fmt: skip
+        expected = scipy.signal.find_peaks_cwt(x, widths, wavelets[1], **options)
+        assert len(expected)
+        close(signal.find_peaks_cwt(x, widths, wavelets[0], **options), expected)
+        call = lambda x: signal.find_peaks_cwt(x, widths, wavelets[0], size=len(expected) + 2, **options)  # noqa: B023
+        for found in (call(x), jit(call)(x), vmap(call)(jnp.stack([x, -x]))[0]):
+            close(found, [*expected, -1, -1])
+    close(signal.find_peaks_cwt(np.zeros(20), [2, 3]), [])
+    heights = lambda x: x[signal.find_peaks_cwt(x, np.arange(1, 10))].sum()
+    close(jnp.flatnonzero(grad(heights)(jnp.asarray(x))), [10, 13, 64])
+    refused: tuple[tuple[Any, str], ...] = (
+        (lambda: signal.find_peaks_cwt(x, [0.0]), "find_peaks_cwt: widths must be positive numbers"),
+        (lambda: signal.find_peaks_cwt(x, [1j]), "find_peaks_cwt: widths must be real numbers"),
+        (lambda: signal.find_peaks_cwt(x, [1.0], "none"), "find_peaks_cwt: wavelet must be a function"),
+        (lambda: signal.find_peaks_cwt(x, [1, 2], max_distances=[1.0]), "find_peaks_cwt: max_distances must have a"),
+        (lambda: signal.find_peaks_cwt(x[:0], [1.0]), "find_peaks_cwt: the signal must have elements"),
+        (lambda: signal.find_peaks_cwt(x, [1.0], size=-1), "find_peaks_cwt: size must be at least 0, got -1"),
+        (lambda: jit(lambda x: signal.find_peaks_cwt(x, [1.0]))(x), "find_peaks_cwt: how many peaks there are is not"),
+        (lambda: jit(lambda w: signal.find_peaks_cwt(x, w))([1.0]), "find_peaks_cwt: widths must be known"),
+    )
+    for bad, text in refused:
+        with pytest.raises(errors.PullbackError, match=text):
+            bad()

@@ -88,7 +88,7 @@ PyDoc_STRVAR(convolve_doc, "convolve(x, kernel, out, helpers)\n\n"
     "Convolve padded images with a kernel, in steps of one element. `convolves` says whether the processor can.\n\n"
     "Args:\n"
     "  x: images, rows, columns and features, of 32-bit floats side by side.\n"
-    "  kernel: panels, rows, columns, features, and 32 features of the result; the last panel may have more than those.\n"
+    "  kernel: panels, rows, columns, features, and 32 features of the result, of which the last panel may have fewer: the rest is not read out.\n"
     "  out: the result, of images, rows, columns, at least three, and features.\n"
     "  helpers: how many threads may help.");
 

@@ -27,6 +27,7 @@ from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axis_index, is_sequence, known_int, number_operand, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays.shapes import reshape
+from pullback.scipy.arguments import of_own_memory, on_host
 
 PADDING = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "constant": "constant", "grid-constant": "constant",
@@ -213,6 +214,8 @@ def size_of(name: str, what: str, value: Any) -> int:
 
 def origins_of(name: str, origin: Any, sizes: Sequence[int]) -> list[int]:
     """Return the origin of a window along each axis; raise if it is outside of the window."""
+    if type(origin) is int and not origin:
+        return [0] * len(sizes)
     origins = per_axis(name, "origin", origin, len(sizes))
     for size, offset in zip(sizes, origins, strict=True):
         if size and not 0 <= size // 2 + offset < size:
@@ -268,12 +271,15 @@ def by_scipy(function: str, dtype: Any, *arrays: Any, finite: bool = False, **op
       finite: whether to return None if the first array has elements that are not finite.
       options: the other arguments; traced ones also make the result None.
     """
-    if not all(map(is_on_host, arrays)) or any(isinstance(v, Array) for v in options.values()):
+    values = on_host(*arrays)
+    if values is None or dtype.char not in _OF_SCIPY:
         return None
-    values = [host_value(x) for x in arrays]
-    if dtype.char not in _OF_SCIPY or any(v.dtype.char not in _OF_SCIPY or not v.size for v in values):
-        return None
+    for v in options.values():  # loops, which take half the time of ``any``
+        if isinstance(v, Array):
+            return None
+    for v in values:
+        if v.dtype.char not in _OF_SCIPY or not v.size:
+            return None
     if finite and values[0].dtype.char in "fdFD" and not np.isfinite(values[0]).all():
         return None
-    out = getattr(imported("scipy.ndimage"), function)(*values, output=dtype, **options)
-    return as_array(out)
+    return of_own_memory(getattr(imported("scipy.ndimage"), function)(*values, output=dtype, **options))

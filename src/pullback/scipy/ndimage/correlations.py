@@ -118,20 +118,27 @@ def line_filter(x: Any, weights: Any, axis: int, dtype: Any, mode: str, cval: An
         window = inserted(weights, (axis,), rank)
         modes, origins = of_all([mode], (axis,), rank, mode), of_all([origin], (axis,), rank, 0)
         return _filtered(x, window, dtype, modes, cval, origins)
+    found = _line_by_scipy(x, weights, axis, dtype, mode, cval, origin)
+    if found is not None:
+        return found
 
     def run(v: Any, w: np.ndarray[Any, Any], modes: Sequence[str], origins: Sequence[int]) -> Any:
-        line = w.reshape(-1)
-        theirs = line.conj() if line.dtype.kind == "c" else line
-        found = by_scipy(
-            "correlate1d", dtype, v, weights=theirs, axis=axis, mode=modes[axis], cval=cval, origin=origins[axis]
-        )
+        found = _line_by_scipy(v, w.reshape(-1), axis, dtype, modes[axis], cval, origins[axis])
         return _filtered(v, w, dtype, modes, cval, origins) if found is None else found
 
     window = weights.reshape([-1 if i == axis else 1 for i in range(rank)])
     modes, origins = of_all([mode], (axis,), rank, mode), of_all([origin], (axis,), rank, 0)
     if _is_linear(x, dtype, (mode,), cval):
         return _linear(x, run, window, modes, origins)
-    return run(x, window, modes, origins)
+    return _filtered(x, window, dtype, modes, cval, origins)
+
+
+def _line_by_scipy(
+    x: Any, weights: np.ndarray[Any, Any], axis: int, dtype: Any, mode: str, cval: Any, origin: int
+) -> Any:  # fmt: skip
+    """Return SciPy's correlation of a concrete image with a vector, or None."""
+    theirs = weights.conj() if weights.dtype.kind == "c" else weights
+    return by_scipy("correlate1d", dtype, x, weights=theirs, axis=axis, mode=mode, cval=cval, origin=origin)
 
 
 def window_filter(x: Any, weights: Any, dtype: Any, mode: str, cval: Any, origins: Sequence[int]) -> Any:

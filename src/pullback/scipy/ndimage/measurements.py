@@ -152,13 +152,20 @@ class _Groups:
         self.shape = () if self.index is None else self.index.shape
         self.count = 1
 
-    def by_scipy(self, function: str) -> Any:
-        """Return SciPy's result if the image and the labels are concrete, else None."""
+    def by_scipy(self, function: str, *, compares: bool = True) -> Any:
+        """Return SciPy's result if the image and the labels are concrete, else None.
+
+        Functions that compare elements pass over some that are NaN: then the result is None.
+        """
         arrays = [self.x] if self.labels is None else [self.x, self.labels]
-        if not all(map(is_on_host, arrays)) or not self.x.size or self.x.dtype.char in "eV" or has_nan(self.x):
+        if not all(map(is_on_host, arrays)) or not self.x.size or self.x.dtype.char in "eV":
+            return None
+        if compares and has_nan(self.x):
             return None
         with np.errstate(all="ignore"):
             call = getattr(imported("scipy.ndimage"), function)
+            if len(arrays) == 1:
+                return call(host_value(self.x))
             index = self.index.item() if self.index is not None and not self.shape else self.index
             return call(host_value(self.x), *map(host_value, arrays[1:]), index=index)
 
@@ -240,7 +247,7 @@ def _measured(groups: _Groups, function: str, own: Callable[[_Groups, Any], Any]
     """Return a measurement that is a float, or complex for complex images."""
     dtype = measured_in(groups.x.dtype)
     if not dtypes.is_complex(dtype):
-        found = groups.by_scipy(function)
+        found = groups.by_scipy(function, compares=False)
         if found is not None:
             return as_array(np.asarray(found).astype(dtype))
     groups.find()

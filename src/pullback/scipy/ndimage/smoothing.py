@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -170,17 +171,25 @@ def _along(
     if dtypes.is_complex(getattr(sigma, "dtype", np.dtype(float))) or isinstance(sigma, complex):
         raise ArgumentError(f"{name}: sigma must be a real number, got {quote(sigma)}")
     reach = _radius(name, sigma, truncate, radius)
-    positions = np.arange(-reach, reach + 1.0)
     if isinstance(sigma, (int, float)):
         if sigma < 0 or (not sigma and reach):
             raise ArgumentError(f"{name}: sigma must be positive, got {sigma}")
-        weights = _gaussian(np, float(sigma), degree, reach, positions) if reach else _single(sigma, degree)
+        weights = _known_weights(float(sigma), degree, reach) if reach else _single(sigma, degree)
     else:
         wide = computed_in(x.dtype, sigma.dtype)
         wide = dtypes.to_real(wide)
         scale = ops.convert_element_type(sigma, wide)
+        positions = np.arange(-reach, reach + 1.0)
         weights = _gaussian(pnp, scale, degree, reach, as_array(positions.astype(wide)))
     return line_filter(x, weights, axis, dtype, mode, cval)
+
+
+@functools.lru_cache(maxsize=64)  # a filter of an image has the same weights along all axes
+def _known_weights(sigma: float, order: int, radius: int) -> np.ndarray[Any, Any]:
+    """Return the weights for a known standard deviation; nobody may write to them."""
+    weights: np.ndarray[Any, Any] = _gaussian(np, sigma, order, radius, np.arange(-radius, radius + 1.0))
+    weights.flags.writeable = False
+    return weights
 
 
 def _single(sigma: Any, order: int) -> np.ndarray[Any, Any]:

@@ -29,18 +29,20 @@ from pullback.scipy.signal.designs import (
 )
 from pullback.scipy.signal.dual_windows import check_COLA, check_NOLA, closest_STFT_dual_window
 from pullback.scipy.signal.envelopes import envelope, max_len_seq
+from pullback.scipy.signal.equal_ripples import remez
 from pullback.scipy.signal.filters import lfilter, lfilter_zi, savgol_coeffs, savgol_filter, sosfilt
-from pullback.scipy.signal.fir_designs import firls, firwin2, firwin_2d, minimum_phase, remez
+from pullback.scipy.signal.fir_designs import firls, firwin2, firwin_2d, minimum_phase
 from pullback.scipy.signal.irregular import lombscargle, vectorstrength
 from pullback.scipy.signal.linear_systems import StateSpace, TransferFunction, ZerosPolesGain, dlti, lti
 from pullback.scipy.signal.local_filters import medfilt, medfilt2d, order_filter, wiener
-from pullback.scipy.signal.orders import buttord, cheb1ord, cheb2ord, ellipord, iirdesign
+from pullback.scipy.signal.orders import band_stop_obj, buttord, cheb1ord, cheb2ord, ellipord, iirdesign
 from pullback.scipy.signal.partial_fractions import deconvolve, invres, invresz, residue, residuez, unique_roots
 from pullback.scipy.signal.peaks import (
     argrelextrema,
     argrelmax,
     argrelmin,
     find_peaks,
+    find_peaks_cwt,
     peak_prominences,
     peak_widths,
 )
@@ -97,23 +99,23 @@ from pullback.scipy.signal.zero_phase import filtfilt, lfiltic, sosfilt_zi, sosf
 
 __all__ = [
     "CZT", "ShortTimeFFT", "StateSpace", "TransferFunction", "ZerosPolesGain", "ZoomFFT", "abcd_normalize",
-    "argrelextrema", "argrelmax", "argrelmin", "bessel", "besselap", "bilinear", "bilinear_zpk", "bode", "buttap",
-    "butter", "buttord", "cheb1ap", "cheb1ord", "cheb2ap", "cheb2ord", "cheby1", "cheby2", "check_COLA",
-    "check_NOLA", "chirp", "choose_conv_method", "closest_STFT_dual_window", "coherence", "cont2discrete",
-    "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd", "cspline1d", "cspline1d_eval",
-    "cspline2d", "czt", "czt_points", "dbode", "decimate", "deconvolve", "detrend", "dfreqresp", "dimpulse", "dlsim",
-    "dlti", "dstep", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve", "filtfilt", "find_peaks",
-    "findfreqs", "firls", "firwin", "firwin2", "firwin_2d", "freqresp", "freqs", "freqs_zpk", "freqz", "freqz_sos",
-    "freqz_zpk", "gammatone", "gauss_spline", "gausspulse", "get_window", "group_delay", "hilbert", "hilbert2",
-    "iircomb", "iirdesign", "iirfilter", "iirnotch", "iirpeak", "impulse", "invres", "invresz", "istft",
-    "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter", "lfilter_zi", "lfiltic", "lombscargle", "lp2bp",
-    "lp2bp_zpk", "lp2bs", "lp2bs_zpk", "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim", "lti", "max_len_seq",
-    "medfilt", "medfilt2d", "minimum_phase", "normalize", "oaconvolve", "order_filter", "peak_prominences",
-    "peak_widths", "periodogram", "place_poles", "qspline1d", "qspline1d_eval", "qspline2d", "remez", "resample",
-    "resample_poly", "residue", "residuez", "savgol_coeffs", "savgol_filter", "sawtooth", "sepfir2d", "sos2tf",
-    "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram", "spline_filter", "square", "ss2tf",
-    "ss2zpk", "step", "stft", "sweep_poly", "symiirorder1", "symiirorder2", "tf2sos", "tf2ss", "tf2zpk",
-    "unique_roots", "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener", "zoom_fft", "zpk2sos", "zpk2ss",
-    "zpk2tf",
+    "argrelextrema", "argrelmax", "argrelmin", "band_stop_obj", "bessel", "besselap", "bilinear", "bilinear_zpk",
+    "bode", "buttap", "butter", "buttord", "cheb1ap", "cheb1ord", "cheb2ap", "cheb2ord", "cheby1", "cheby2",
+    "check_COLA", "check_NOLA", "chirp", "choose_conv_method", "closest_STFT_dual_window", "coherence",
+    "cont2discrete", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd", "cspline1d",
+    "cspline1d_eval", "cspline2d", "czt", "czt_points", "dbode", "decimate", "deconvolve", "detrend", "dfreqresp",
+    "dimpulse", "dlsim", "dlti", "dstep", "ellip", "ellipap", "ellipord", "envelope", "fftconvolve", "filtfilt",
+    "find_peaks", "find_peaks_cwt", "findfreqs", "firls", "firwin", "firwin2", "firwin_2d", "freqresp", "freqs",
+    "freqs_zpk", "freqz", "freqz_sos", "freqz_zpk", "gammatone", "gauss_spline", "gausspulse", "get_window",
+    "group_delay", "hilbert", "hilbert2", "iircomb", "iirdesign", "iirfilter", "iirnotch", "iirpeak", "impulse",
+    "invres", "invresz", "istft", "kaiser_atten", "kaiser_beta", "kaiserord", "lfilter", "lfilter_zi", "lfiltic",
+    "lombscargle", "lp2bp", "lp2bp_zpk", "lp2bs", "lp2bs_zpk", "lp2hp", "lp2hp_zpk", "lp2lp", "lp2lp_zpk", "lsim",
+    "lti", "max_len_seq", "medfilt", "medfilt2d", "minimum_phase", "normalize", "oaconvolve", "order_filter",
+    "peak_prominences", "peak_widths", "periodogram", "place_poles", "qspline1d", "qspline1d_eval", "qspline2d",
+    "remez", "resample", "resample_poly", "residue", "residuez", "savgol_coeffs", "savgol_filter", "sawtooth",
+    "sepfir2d", "sos2tf", "sos2zpk", "sosfilt", "sosfilt_zi", "sosfiltfilt", "sosfreqz", "spectrogram",
+    "spline_filter", "square", "ss2tf", "ss2zpk", "step", "stft", "sweep_poly", "symiirorder1", "symiirorder2",
+    "tf2sos", "tf2ss", "tf2zpk", "unique_roots", "unit_impulse", "upfirdn", "vectorstrength", "welch", "wiener",
+    "zoom_fft", "zpk2sos", "zpk2ss", "zpk2tf",
 ]  # fmt: skip
 face(globals(), modules="wavelets windows")

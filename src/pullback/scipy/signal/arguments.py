@@ -96,6 +96,15 @@ def known_or_traced(name: str, value: Any) -> Any:
         return promoted(name, value)[0]
 
 
+def real_vectors(name: str, **given: Any) -> list[Any]:
+    """Return real vectors of one dtype, of known elements if they are known."""
+    arrays = promoted(name, *(known_or_traced(name, x) for x in given.values()))
+    for what, x in zip(given, arrays, strict=True):
+        if dtypes.is_complex(x.dtype):
+            raise ArgumentError(f"{name}: {what} must be real numbers, got {dtypes.short_name(x.dtype)}")
+    return [pnp.ravel(x) for x in arrays]
+
+
 def of_scipy(name: str, call: Callable[[], Any]) -> Any:
     """Return the result of a function of SciPy; an error of an argument is one of ours, with the same text."""
     try:

@@ -12,7 +12,7 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import known_int, quote
 from pullback.primitives import elementwise as ops
@@ -20,26 +20,17 @@ from pullback.scipy.arguments import known, on_host
 from pullback.scipy.linalg.special_matrices import hankel, toeplitz
 from pullback.scipy.signal.arguments import (
     constant,
-    known_or_traced,
     of_scipy,
     positive_int,
     promoted,
     real_number,
+    real_vectors,
     signal,
 )
 from pullback.scipy.signal.designs import firwin
 from pullback.scipy.signal.windows import get_window
 
-__all__ = ["firls", "firwin2", "firwin_2d", "minimum_phase", "remez"]
-
-
-def _vectors(name: str, **given: Any) -> list[Any]:
-    """Return real vectors of one dtype, of known elements if they are known."""
-    arrays = promoted(name, *(known_or_traced(name, x) for x in given.values()))
-    for what, x in zip(given, arrays, strict=True):
-        if dtypes.is_complex(x.dtype):
-            raise ArgumentError(f"{name}: {what} must be real numbers, got {dtypes.short_name(x.dtype)}")
-    return [pnp.ravel(x) for x in arrays]
+__all__ = ["firls", "firwin2", "firwin_2d", "minimum_phase"]
 
 
 def firls(
@@ -75,7 +66,7 @@ def firls(
         raise ArgumentError(f"{name}: numtaps must be odd, got {count}")
     rate = real_number(name, "fs", 2.0 if fs is None else fs)
     given = {"bands": bands, "desired": desired, **({} if weight is None else {"weight": weight}), "fs": rate}
-    edges, gains, *weights, per_second = _vectors(name, **given)
+    edges, gains, *weights, per_second = real_vectors(name, **given)
     size = edges.shape[0]
     if size % 2 or not size or gains.shape[0] != size or (weights and weights[0].shape[0] != size // 2):
         raise ShapeError(
@@ -159,7 +150,7 @@ def firwin2(
     name = "firwin2"
     count, odd = positive_int(name, "numtaps", numtaps), flag(name, "antisymmetric", antisymmetric)
     rate = real_number(name, "fs", 2.0 if fs is None else fs)
-    at, gains, per_second = _vectors(name, freq=freq, gain=gain, fs=rate)
+    at, gains, per_second = real_vectors(name, freq=freq, gain=gain, fs=rate)
     if at.shape != gains.shape or at.shape[0] < 2:
         raise ShapeError(f"{name}: freq and gain must have the same size, got {at.shape[0]} and {gains.shape[0]}")
     points = 1 + 2 ** math.ceil(math.log2(count)) if nfreqs is None else known_int(name, "nfreqs", nfreqs)
@@ -242,61 +233,6 @@ def firwin_2d(
     x, y = np.meshgrid(np.linspace(-1, 1, rows), np.linspace(-1, 1, columns))
     at = constant(np.hypot(x, y), profile.dtype)
     return pnp.interp(at, constant(np.linspace(0, 1, size), profile.dtype), profile)
-
-
-def remez(
-    numtaps: int, bands: ArrayLike, desired: ArrayLike, *, weight: ArrayLike | None = None, type: str = "bandpass",
-    maxiter: int = 25, grid_density: int = 16, fs: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Design a filter of finite length whose largest weighted deviation from a wanted response is least.
-
-    The exchange of frequencies runs on the host: all numbers must be known, and have no derivatives.
-
-    Args:
-      numtaps: the number of coefficients, a positive int.
-      bands: the first and the last frequency of each band, a vector, increasing: fractions of the sampling frequency,
-        or in the units of ``fs``.
-      desired: the wanted gain of each band, a vector.
-      weight: the weight of each band, a vector; ones by default.
-      type: ``"bandpass"`` for gains that are constant in a band, ``"differentiator"`` for gains that are multiples of
-        the frequency, ``"hilbert"`` for an antisymmetric filter with constant gains.
-      maxiter: the largest number of exchanges, an int.
-      grid_density: how many frequencies there are for each coefficient, an int.
-      fs: the sampling frequency, a number; 1 by default.
-
-    Returns:
-      The coefficients, a vector.
-
-    Raises:
-      ArgumentError: numbers or words that make no sense, or no convergence (a TypeError and a ValueError).
-      UnsupportedArgumentError: traced or differentiated numbers (a NotImplementedError).
-
-    Source: McClellan and Parks 1973, "A unified approach to the design of optimum FIR linear phase digital filters".
-
-    >>> from pullback.scipy import signal
-    >>> print(signal.remez(3, [0.0, 0.1, 0.3, 0.5], [1.0, 0.0]).round(3))
-    [0.276 0.362 0.276]
-    """
-    name = "remez"
-    if not isinstance(type, str) or type not in ("bandpass", "differentiator", "hilbert"):
-        raise ArgumentError(f"{name}: type must be 'bandpass', 'differentiator' or 'hilbert', got {quote(type)}")
-    count = positive_int(name, "numtaps", numtaps)
-    steps, density = positive_int(name, "maxiter", maxiter), positive_int(name, "grid_density", grid_density)
-    rate = real_number(name, "fs", 1.0 if fs is None else fs)
-    given = {"bands": bands, "desired": desired, **({} if weight is None else {"weight": weight}), "fs": rate}
-    arrays = _vectors(name, **given)
-    found = on_host(*arrays)
-    if found is None:
-        raise UnsupportedArgumentError(
-            f"{name}: the exchange of frequencies runs on the host, takes no traced arrays and has no derivatives; use "
-            "firls, which has"
-        )
-    double = [x.astype(np.float64) for x in found]
-    heavy = double[2] if weight is not None else None
-    call = lambda: imported("scipy.signal").remez(
-        count, double[0], double[1], weight=heavy, type=type, maxiter=steps, grid_density=density, fs=double[-1].item()
-    )
-    return constant(of_scipy(name, call), arrays[0].dtype)
 
 
 def minimum_phase(h: ArrayLike, method: str = "homomorphic", n_fft: int | None = None, *, half: bool = True) -> Array:

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.core import dtypes
 from pullback.core.arguments import flag
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.core.interrupts import imported
-from pullback.numpy.promotion import quote
+from pullback.numpy.promotion import known_int, quote
 from pullback.primitives.operands import stop_gradient
 from pullback.scipy.arguments import known, on_host
 from pullback.scipy.signal.arguments import constant, known_or_traced, of_scipy, promoted, real_number, vector
 from pullback.scipy.signal.designs import check_frequencies, iirfilter
+from pullback.scipy.special import ellipk, ellipkm1
 
-__all__ = ["buttord", "cheb1ord", "cheb2ord", "ellipord", "iirdesign"]
+__all__ = ["band_stop_obj", "buttord", "cheb1ord", "cheb2ord", "ellipord", "iirdesign"]
 
 
 def _order(name: str, wp: Any, ws: Any, gpass: Any, gstop: Any, analog: Any, fs: Any) -> tuple[int, Any]:
@@ -205,6 +207,66 @@ def ellipord(
     3 0.2
     """
     return _order("ellipord", wp, ws, gpass, gstop, analog, fs)
+
+
+def band_stop_obj(
+    wp: ArrayLike, ind: int, passb: ArrayLike, stopb: ArrayLike, gpass: ArrayLike, gstop: ArrayLike, type: str
+) -> Array:
+    """Return the order that an analog filter needs that stops a band, which is in general no integer.
+
+    Args:
+      wp: the new edge of the band that passes, a number.
+      ind: which element of ``passb`` it replaces, 0 or 1.
+      passb: the edges of the band that passes, a vector of 2 angular frequencies.
+      stopb: the edges of the band that is stopped, a vector of 2 angular frequencies.
+      gpass: the largest attenuation in the band that passes, in decibels, a number.
+      gstop: the least attenuation in the band that is stopped, in decibels, a number.
+      type: ``"butter"``, ``"cheby"`` or ``"ellip"``.
+
+    Returns:
+      The order, a number, with derivatives by all numbers. It is negative or NaN where the edge that decides is not in
+      the band that is stopped.
+
+    Raises:
+      ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
+      ShapeError: numbers or vectors of other shapes (a TypeError and a ValueError).
+
+    Source: Rabiner and Gold 1975, *Theory and Application of Digital Signal Processing*, section 4.4.
+
+    >>> from pullback import grad
+    >>> from pullback.scipy import signal
+    >>> order = lambda wp: signal.band_stop_obj(wp, 1, [1.0, 5.0], [2.0, 3.0], 3.0, 30.0, "butter")
+    >>> print(order(5.0).round(3), grad(order)(5.0).round(3))
+    3.146 -1.432
+    """
+    name = "band_stop_obj"
+    if not isinstance(type, str) or type not in ("butter", "cheby", "ellip"):
+        raise ArgumentError(f"{name}: type must be 'butter', 'cheby' or 'ellip', got {quote(type)}")
+    which = known_int(name, "ind", ind)
+    if which not in (0, 1):
+        raise ArgumentError(f"{name}: ind must be 0 or 1, got {which}")
+    edge, passed, stopped, ripple, attenuation = promoted(name, wp, passb, stopb, gpass, gstop)
+    if any(x.shape for x in (edge, ripple, attenuation)) or not passed.shape == stopped.shape == (2,):
+        raise ShapeError(
+            f"{name}: wp, gpass and gstop must be numbers, and passb and stopb two numbers each, got shapes "
+            f"{', '.join(str(x.shape) for x in (edge, passed, stopped, ripple, attenuation))}"
+        )
+    if dtypes.is_complex(edge.dtype):
+        raise ArgumentError(f"{name} takes real numbers, got {dtypes.short_name(edge.dtype)}")
+    low, high = known(ripple), known(attenuation)
+    if low is not None and high is not None and not 0 < low <= high:
+        raise ArgumentError(f"{name}: gpass must be positive and at most gstop, got {low} and {high}")
+    ends = (passed[0], edge) if which else (edge, passed[1])
+    gap, middle = ends[0] - ends[1], ends[0] * ends[1]
+    selectivity = pnp.min(pnp.abs(stopped * gap / (stopped**2 - middle)))
+    power = lambda x: pnp.expm1(x * constant(math.log(10) / 10, x.dtype))
+    quotient = power(attenuation) / power(ripple)
+    if type == "butter":
+        return pnp.log(quotient) / (2 * pnp.log(selectivity))
+    if type == "cheby":
+        return pnp.arccosh(pnp.sqrt(quotient)) / pnp.arccosh(selectivity)
+    near, far = 1 / selectivity**2, 1 / quotient
+    return ellipk(near) * ellipkm1(far) / (ellipkm1(near) * ellipk(far))
 
 
 _ORDERS = {"butter": "buttord", "cheby1": "cheb1ord", "cheby2": "cheb2ord", "ellip": "ellipord"}

@@ -17,13 +17,13 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeError
 from pullback.core.interrupts import imported
-from pullback.numpy.promotion import axis_index, known_int, operand, quote
+from pullback.numpy.promotion import axis_index, known_int, operand, quote, strong
 from pullback.primitives import elementwise as ops
 from pullback.scipy.arguments import known, real_floats
-from pullback.scipy.signal.arguments import constant, found_on_host, of_scipy, positive_int
+from pullback.scipy.signal.arguments import constant, found_on_host, known_or_traced, of_scipy, positive_int
 
 __all__ = [
-    "argrelextrema", "argrelmax", "argrelmin", "find_peaks", "peak_prominences", "peak_widths",
+    "argrelextrema", "argrelmax", "argrelmin", "find_peaks", "find_peaks_cwt", "peak_prominences", "peak_widths",
 ]  # fmt: skip
 
 Interval = float | Sequence[Any] | ArrayLike | None
@@ -151,7 +151,7 @@ def _samples(name: str, x: Any) -> Array:
     x = real_floats(name, x, "the signal x")
     if len(x.shape) != 1:
         raise ShapeError(f"{name}: the signal x must be a vector, got shape {x.shape}")
-    return x  # type: ignore[no-any-return]
+    return strong(x)
 
 
 def _interval(name: str, what: str, value: Any) -> Any:
@@ -308,6 +308,108 @@ def _crossing(x: Any, position: Any, height: Any, step: int) -> Any:
     rise = pnp.where(below, high - low, pnp.ones_like(low))
     part = pnp.where(below, (height - low) / rise, pnp.zeros_like(low))
     return ops.convert_element_type(position, x.dtype) + part * constant(step, x.dtype)
+
+
+# long: half of it is its documentation
+def find_peaks_cwt(
+    vector: ArrayLike, widths: ArrayLike, wavelet: Callable[..., ArrayLike] | None = None,
+    max_distances: ArrayLike | None = None, gap_thresh: float | None = None, min_length: int | None = None,
+    min_snr: float = 1, noise_perc: float = 10, window_size: int | None = None, *, size: int | None = None,
+    fill_value: int = -1,
+) -> Array:  # fmt: skip
+    """Find peaks of a signal as lines of maxima of its continuous wavelet transform.
+
+    The host finds the positions, which are constant.
+
+    Args:
+      vector: the signal, a vector of real numbers.
+      widths: the widths of wavelets, a positive number or a vector, not traced.
+      wavelet: a function of a length and a width that returns a vector of that length, which is convolved with the
+        signal; by default the second derivative of a Gaussian function.
+      max_distances: how far apart the maxima of successive widths of a line may be, a vector of a number for each
+        width; a quarter of the width by default.
+      gap_thresh: for how many widths a line may have no maximum; the first width by default.
+      min_length: the least number of maxima in a line; a quarter of the number of widths by default.
+      min_snr: the least ratio of the transform at the least width to its noise.
+      noise_perc: which percentile of the transform nearby is its noise.
+      window_size: how many elements are nearby; a twentieth of the signal by default.
+      size: how many peaks to return, the first ones; needed where ``vector`` is traced.
+      fill_value: the position that stands for peaks that are missing.
+
+    Returns:
+      The positions in increasing order, a vector of ints.
+
+    Raises:
+      ShapeError: a signal that is no vector (a TypeError and a ValueError).
+      ArgumentError: numbers that make no sense (a TypeError and a ValueError).
+      ConcretizationTypeError: a traced signal without ``size``, or traced widths or numbers (a TypeError).
+
+    Source: Du, Kibbe and Lin 2006, "Improved peak detection in mass spectrum by incorporating continuous wavelet
+    transform-based pattern matching".
+
+    >>> import pullback.numpy as jnp
+    >>> from pullback.scipy import signal
+    >>> print(signal.find_peaks_cwt(jnp.sin(jnp.arange(100) / 8), jnp.arange(1, 10)))
+    [13 63]
+    """
+    name = "find_peaks_cwt"
+    x = _samples(name, vector)
+    given = {
+        "widths": widths, "max_distances": max_distances, "gap_thresh": gap_thresh, "min_length": min_length,
+        "min_snr": min_snr, "noise_perc": noise_perc, "window_size": window_size,
+    }  # fmt: skip
+    options = {what: _known_numbers(name, what, value) for what, value in given.items()}
+    _check_ridges(name, x.shape[0], options, wavelet)
+    shape = None if wavelet is None else lambda length, width: np.asarray(wavelet(int(length), float(width)))
+
+    def search(x: Any) -> Any:
+        call = lambda: imported("scipy.signal").find_peaks_cwt(np.asarray(x, np.float64), wavelet=shape, **options)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where the noise is zero, the ratio is infinite
+            return np.asarray(of_scipy(name, call), np.int32)
+
+    values = known(x)
+    if size is None and values is None:
+        raise ConcretizationTypeError(
+            f"{name}: how many peaks there are is not known while the signal is traced; pass size, the number to return"
+        )
+    if size is None:
+        return as_array(_int(search(values)))
+    count, fill = known_int(name, "size", size), known_int(name, "fill_value", fill_value)
+    if count < 0:
+        raise ArgumentError(f"{name}: size must be at least 0, got {count}")
+
+    def positions(x: Any) -> Any:
+        found = search(x)[:count]
+        return np.append(found, np.full(count - len(found), -1, np.int32))
+
+    peaks = found_on_host(positions, (count,), x)
+    return _filled(peaks, pnp.greater_equal(peaks, np.int32(0)), fill)
+
+
+def _known_numbers(name: str, what: str, value: Any) -> Any:
+    """Return real numbers as NumPy's; raise if they are traced."""
+    if value is None or isinstance(value, (int, float)):
+        return value
+    found = known(known_or_traced(name, value))
+    if found is None:
+        raise ConcretizationTypeError(f"{name}: {what} must be known, because the host finds the peaks; it is traced")
+    if found.dtype.kind != "f":
+        raise ArgumentError(f"{name}: {what} must be real numbers, got {quote(value)}")
+    found = found.astype(np.float64)
+    return found if found.ndim else found.item()
+
+
+def _check_ridges(name: str, count: int, options: dict[str, Any], wavelet: Any) -> None:
+    """Raise if the arguments of :func:`find_peaks_cwt` do not fit a signal of ``count`` elements."""
+    if wavelet is not None and not callable(wavelet):
+        raise ArgumentError(f"{name}: wavelet must be a function of a length and a width, got {quote(wavelet)}")
+    widths, distances = np.atleast_1d(options["widths"]), options["max_distances"]
+    if not count:
+        raise ShapeError(f"{name}: the signal must have elements")
+    if widths.ndim != 1 or not widths.size or not (widths > 0).all():
+        raise ArgumentError(f"{name}: widths must be positive numbers, got {quote(options['widths'])}")
+    if distances is not None and np.shape(distances) < widths.shape:
+        raise ShapeError(f"{name}: max_distances must have a number for each of {widths.size} widths")
 
 
 def _peaks(name: str, peaks: Any, x: Any) -> Any:

@@ -363,13 +363,13 @@ class ShortTimeFFT:
         """Return the number after that of the last slice that touches the signal.
 
         Args:
-          n: the number of elements of the signal, at least half of the window's.
+          n: as for :meth:`k_max`.
 
         Returns:
           An int.
 
         Raises:
-          ArgumentError: a shorter signal (a TypeError and a ValueError).
+          ArgumentError: as for :meth:`k_max`.
 
         >>> from pullback.scipy import signal
         >>> print(signal.ShortTimeFFT([1.0, 1.0, 1.0, 1.0], 2, 1.0).p_max(5))
@@ -381,13 +381,13 @@ class ShortTimeFFT:
         """Return the number of slices, ``p_max(n) - p_min``.
 
         Args:
-          n: the number of elements of the signal, at least half of the window's.
+          n: as for :meth:`k_max`.
 
         Returns:
           An int.
 
         Raises:
-          ArgumentError: a shorter signal (a TypeError and a ValueError).
+          ArgumentError: as for :meth:`k_max`.
 
         >>> from pullback.scipy import signal
         >>> print(signal.ShortTimeFFT([1.0, 1.0, 1.0, 1.0], 2, 1.0).p_num(5))
@@ -399,7 +399,7 @@ class ShortTimeFFT:
         """Return the first slice and the one after the last, checked.
 
         Args:
-          n: the number of elements of the signal, at least half of the window's.
+          n: as for :meth:`k_max`.
           p0, p1: the first slice, and the one after the last; ``p_min`` and ``p_max(n)`` by default.
 
         Returns:
@@ -426,13 +426,13 @@ class ShortTimeFFT:
         """Return the first element and the first slice for which a window sticks out after the signal.
 
         Args:
-          n: the number of elements of the signal, at least half of the window's.
+          n: as for :meth:`k_max`.
 
         Returns:
           Two ints.
 
         Raises:
-          ArgumentError: a shorter signal (a TypeError and a ValueError).
+          ArgumentError: as for :meth:`k_max`.
 
         >>> from pullback.scipy import signal
         >>> print(signal.ShortTimeFFT([1.0, 1.0, 1.0, 1.0], 2, 1.0).upper_border_begin(5))
@@ -489,7 +489,7 @@ class ShortTimeFFT:
         """Return the times of slices.
 
         Args:
-          n: the number of elements of the signal, at least half of the window's.
+          n: as for :meth:`k_max`.
           p0, p1: the first slice, and the one after the last; ``p_min`` and ``p_max(n)`` by default.
           k_offset: the position of time 0 in the signal.
 
@@ -511,7 +511,7 @@ class ShortTimeFFT:
         """Return the least and the largest time and frequency, as Matplotlib's ``imshow`` takes them.
 
         Args:
-          n: the number of elements of the signal, at least half of the window's.
+          n: as for :meth:`k_max`.
           axes_seq: ``"tf"`` for the times first, ``"ft"`` for the frequencies first.
           center_bins: whether the limits are half a step lower, so that values are in the middle of their pixels.
 

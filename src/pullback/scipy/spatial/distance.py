@@ -6,20 +6,21 @@ has, although those of different points that meet have a kink.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
+from pullback.core.array import Array, ArrayLike, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import promote_all, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.reductions import reduce_max
-from pullback.scipy.arguments import known, on_host, real_floats
+from pullback.scipy.arguments import known, of_own_memory, on_host, real_floats
 from pullback.scipy.spatial.powers import order_of, power, root
 from pullback.scipy.special import rel_entr
 from pullback.transforms.autodiff.vmap import vmap
@@ -141,12 +142,12 @@ class _Measure:
             )
         self.name = kind = _NAMES[metric.lower()]
         allowed = _OWN.get(kind, ("w",))
-        unknown = [key for key in options if key not in allowed]
+        unknown = [key for key in options if key not in allowed] if options else None
         if unknown:
             raise ArgumentError(
                 f"{name}: metric {kind!r} takes the options {', '.join(allowed) or 'none'}, got {unknown[0]!r}"
             )
-        given = {key: value for key, value in options.items() if value is not None}
+        given = {key: value for key, value in options.items() if value is not None} if options else {}
         n, dtype = points[0].shape[-1], points[0].dtype
         self.arrays: dict[str, Any] = {}
         self.numbers: dict[str, Any] = {}
@@ -191,8 +192,11 @@ class _Measure:
     def by_scipy(self, function: str, dtype: Any, *points: Any) -> Array | None:
         """Return SciPy's result if all arrays are concrete, else None."""
         values = on_host(*points, *self.arrays.values())
-        if values is None or not all(v.size for v in values):
+        if values is None:
             return None
+        for v in values:
+            if not v.size:
+                return None
         elements, given = values[: len(points)], values[len(points) :]
         if self.name in _BOOLEAN:
             elements = [v != 0 for v in elements]
@@ -200,7 +204,7 @@ class _Measure:
         call = getattr(imported("scipy.spatial.distance"), function)
         with np.errstate(all="ignore"):
             found = call(*elements, self.name, **options, **self.numbers)
-        return as_array(found.astype(dtype, copy=False))
+        return of_own_memory(found.astype(dtype, copy=False))
 
 
 def _above_diagonal(m: int) -> Any:
@@ -326,11 +330,12 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
     if {1: "tovector", 2: "tomatrix"}[len(x.shape)] == force:
         raise ArgumentError(f"squareform: force={force!r}, but X has shape {x.shape}")
     if len(x.shape) == 1:
-        m = max(1, int(np.ceil(np.sqrt(2 * x.shape[0]))))
+        m = max(1, math.ceil(math.sqrt(2 * x.shape[0])))
         if m * (m - 1) // 2 != x.shape[0]:
             raise ShapeError(f"squareform: no number of points has {x.shape[0]} distances")
         if is_on_host(x) and x.size:
-            return as_array(imported("scipy.spatial.distance").squareform(host_value(x)).astype(x.dtype, copy=False))
+            theirs = imported("scipy.spatial.distance").squareform
+            return of_own_memory(theirs(host_value(x)).astype(x.dtype, copy=False))
         first, second = _above_diagonal(m)
         half = pnp.zeros((m, m), x.dtype).at[first, second].set(x)
         return half + half.T if x.dtype != bool else half | half.T  # type: ignore[no-any-return]

@@ -60,7 +60,7 @@ def declared(
         arrays = [inexact_operand(name, xs[0])] if len(xs) == 1 else inexact_operands(name, *xs)
         if not is_complex and dtypes.is_complex(arrays[0].dtype):
             raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(arrays[0].dtype)}")
-        return compute(*map(strong, arrays))
+        return compute(*[strong(x) if x.weak_type else x for x in arrays])
 
     return documented(
         function, module, name, operands, sentence, example, note=note, results=results, is_complex=is_complex
@@ -114,7 +114,11 @@ def now(host: Function, *xs: Any) -> Any:
         return None
     dtype = values[0].dtype
     double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-    found = state.silently(host, *[v.astype(double, copy=False) for v in values])
+    if dtype is not double:
+        values = [v.astype(double) for v in values]
+    found = state.silently(host, *values)
+    if type(found) is np.ndarray and found.dtype is dtype:
+        return ArrayImpl(found)
     if isinstance(found, tuple):
         return tuple(ArrayImpl(np.asarray(y).astype(dtype, copy=False)) for y in found)
     return ArrayImpl(np.asarray(found).astype(dtype, copy=False))
