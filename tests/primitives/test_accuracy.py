@@ -273,6 +273,19 @@ def test_second_derivatives_of_what_has_rules_of_its_own() -> None:
             np.testing.assert_allclose(second(special.i1e, x), of_first, rtol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_the_slope_of_a_quotient_keeps_its_range(mode: str) -> None:
+    """Where the cotangent over the divisor vanishes, or is infinite and the quotient zero, the slope is a number."""
+
+    def slope(ct: Any, x: Any, y: Any) -> Any:
+        return pullback.vjp(pnp.true_divide, x, y)[1](ct)[1]
+
+    function = pullback.jit(slope) if mode == "compiled" else slope
+    single = lambda *numbers: [pnp.array([number], "float32") for number in numbers]
+    np.testing.assert_allclose(function(*single(1e-30, 1e20, 1e10)), -1e-30, rtol=1e-6)
+    np.testing.assert_array_equal(function(*single(1e10, 0.0, 1e-30)), 0.0)
+
+
 @pytest.mark.parametrize(("part", "x", "exact"), [("S", 5.9, 0.5163306915041534), ("C", -49.99, -0.49363252904316013)])
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 def test_fresnel_keeps_the_angle(part: str, x: float, exact: float, mode: str) -> None:

@@ -213,9 +213,6 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
     if ty is ZERO:
         return div_p.bind(tx, y)
-    if tx is not ZERO and shape_of(tx) == shape_of(ans) == shape_of(y):  # one division, in the transpose too
-        change = sub(tx, mul(ty, ans))
-        return div(change, y)
     if type(x) in SCALARS and x == 1:  # a product takes a fraction of the time of a second division
         square = mul(ans, ans)
         by_y = mul(ty, neg(square))
