@@ -14,9 +14,7 @@ _loops = own.loops
 _suits_processor = _loops is not None and _loops.convolves()
 _FEATURES, _POSITIONS = 32, 3  # of a tile
 _LEAST = 1 << 20  # Products: fewer take a compiled convolution hardly longer.
-_LARGEST_PANEL = (
-    1 << 17
-)  # Bytes of the kernel, for 32 features of the result, which stay in a processor's second cache.
+_LARGEST_PANEL = 1 << 17  # Bytes of the kernel for 32 features of the result, which stay in the second cache.
 _SHARE = 1 << 21  # The products that are worth a thread.
 
 Padding = tuple[tuple[int, int], ...]
