@@ -360,6 +360,15 @@ ELSEWHERE = {
     **dict.fromkeys(("softmax_slope", "log_softmax_slope", "log_softmax_pull"), "tests/nn/test_nn.py"),
     **dict.fromkeys(("qr_differential", "qr_pull", "qr_pull_of_r"), "tests/primitives/linalg/test_qr.py"),
     **dict.fromkeys(("eigenvalues_differential", "eigenvalues_pull"), "tests/primitives/linalg/test_eigen.py"),
+    **dict.fromkeys(
+        (
+            "struve_excess",
+            "struve_by_order",
+            "modstruve_by_order",
+            *(f"pb{name}_by_order" for name in ("dv", "dv_slope", "vv", "vv_slope", "wa", "wa_slope")),
+        ),
+        "tests/scipy/special/test_orders.py",
+    ),
     "call_hi_primitive": "tests/transforms/custom/test_hi_primitive.py",
     "custom_call": "the other primitive of calls with rules, in programs",
     "platform_index": "an integer",

@@ -506,7 +506,8 @@ def agree_with_staged(f: Callable[..., Any], args: list[Any], tolerance: float =
 
 OWN_WAYS = {
     *(f"nn.{name}" for name in ("log_softmax", "logmeanexp", "logsumexp", "softmax")),
-    *(f"nn.{name}" for name in ("log_sigmoid", "mish", "softplus")),
+    *(f"nn.{name}" for name in ("gelu", "log_sigmoid", "mish", "softplus")),
+    "numpy.sinc",
     *(f"scipy.special.{name}" for name in ("log_softmax", "logsumexp", "softmax")),
     *(f"scipy.interpolate.{name}" for name in ("CubicSpline", "PPoly", "RegularGridInterpolator", "interp1d")),
     "scipy.stats.logistic",
@@ -514,7 +515,7 @@ OWN_WAYS = {
     "scipy.signal.lfilter",
     "scipy.signal.sosfilt",
 }
-"""Functions that eager code computes at once (decisions 919, 961, 976 and 978): their operations round otherwise."""
+"""Functions that eager code computes at once (decisions 919, 961, 976, 978, 995): their operations round otherwise."""
 
 
 @table()

@@ -15,10 +15,8 @@ typedef struct {
 } Convolution;
 
 #ifdef FUSED
-typedef float Eight __attribute__((vector_size(32)));
-typedef float EightAnywhere __attribute__((vector_size(32), aligned(4), may_alias));
 #define ALL_OF(x) {x, x, x, x, x, x, x, x}
-#define ADD_PRODUCT(to, a, b) to = __builtin_ia32_vfmaddps256(a, b, to);
+#define ADD_PRODUCT(to, a, b) to = FUSED_OF_EIGHT(a, b, to);
 #define OF_VECTOR(v)                                                                                        \
     {                                                                                                       \
         const Eight k = ((const EightAnywhere *)kernel)[v];                                                 \
@@ -78,7 +76,7 @@ PyDoc_STRVAR(convolves_doc, "convolves()\n\n"
 
 static PyObject *convolves(PyObject *module, PyObject *unused) {
 #ifdef FUSED
-    return PyBool_FromLong(HAS_FUSED() && !__builtin_cpu_supports("avx512f"));
+    return PyBool_FromLong(HAS_FUSED() && !HAS_VECTORS_OF_512());
 #else
     Py_RETURN_FALSE;
 #endif

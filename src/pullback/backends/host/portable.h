@@ -96,6 +96,10 @@ typedef uint64_t BitsOfDoubles __attribute__((vector_size(32)));
 #define FUSED __attribute__((target("avx2,fma"), optimize("O3", "no-trapping-math")))
 #define FUSED_REST(a, b, p) __builtin_fma(a, b, -(p))
 #define HAS_FUSED() (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define HAS_VECTORS_OF_512() __builtin_cpu_supports("avx512f")
+typedef float Eight __attribute__((vector_size(32)));
+typedef float EightAnywhere __attribute__((vector_size(32), aligned(4), may_alias));
+#define FUSED_OF_EIGHT(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
 #endif
 
 /* Numbers that threads share, and pointers as numbers. All operations are in one order, except `shared_glance`. ------ */

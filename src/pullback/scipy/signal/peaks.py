@@ -403,9 +403,11 @@ def _check_ridges(name: str, count: int, options: dict[str, Any], wavelet: Any) 
     """Raise if the arguments of :func:`find_peaks_cwt` do not fit a signal of ``count`` elements."""
     if wavelet is not None and not callable(wavelet):
         raise ArgumentError(f"{name}: wavelet must be a function of a length and a width, got {quote(wavelet)}")
-    widths, distances = np.atleast_1d(options["widths"]), options["max_distances"]
     if not count:
         raise ShapeError(f"{name}: the signal must have elements")
+    if options["widths"] is None:
+        raise ArgumentError(f"{name}: widths must be positive numbers, got None")
+    widths, distances = np.atleast_1d(options["widths"]), options["max_distances"]
     if widths.ndim != 1 or not widths.size or not (widths > 0).all():
         raise ArgumentError(f"{name}: widths must be positive numbers, got {quote(options['widths'])}")
     if distances is not None and np.shape(distances) < widths.shape:

@@ -224,7 +224,8 @@ def _weber(name: str, both: Callable[[Any, Any], Both], sign: int, factor: int, 
 
     def of_slope(t: Any, v: Any, x: Any, *, orders: tuple[int, ...]) -> Any:
         quarter = ops.mul(ops.mul(x, x), 0.25 * sign)
-        coefficient = ops.add(quarter, ops.add(ops.mul(v, factor), shift))
+        of_order = ops.add(ops.mul(v, factor), shift)
+        coefficient = ops.add(quarter, of_order)
         second = ops.mul(coefficient, value_p.bind(v, x, orders=orders))
         if orders[0]:
             lower = value_p.bind(v, x, orders=(orders[0] - 1, *orders[1:]))
