@@ -171,8 +171,12 @@ def check(name: str, f: Any, column: int) -> None:
         assert value == pytest.approx(row[column], rel=error), row
 
 
+USUAL = ("struve", "modstruve", "pbdv")
+"""What the usual run of tests differentiates; the others take the same ways."""
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name.endswith("slope") else []) for name in EXACT]
+    "name", [pytest.param(name, marks=[] if name in USUAL else [pytest.mark.slow]) for name in EXACT]
 )
 def test_first_derivatives_by_the_order(name: str) -> None:
     check(name, by_order(of_name(name), EXACT[name]), 2)
@@ -204,6 +208,7 @@ def test_compiled_batches_are_the_same() -> None:
             np.testing.assert_allclose(out, alone, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_outside_of_their_domains_derivatives_are_nan_or_zero() -> None:
     with enable_x64():
         assert pullback.grad(special.struve)(0.5, 0.0) == 0
