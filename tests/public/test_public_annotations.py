@@ -182,10 +182,15 @@ def complaints(expression: Any, kind: Any) -> list[str]:
     return sorted(set(found))
 
 
+@pytest.fixture
+def annotations(tmp_path: Path) -> Annotations:
+    """What mypy knows: on a slow machine it takes as long as a whole test may."""
+    return Annotations([*dict(public_names()), "pullback.numpy.sine"], tmp_path)
+
+
 @pytest.mark.slow
-def test_type_checkers_know_every_documented_name_and_none_is_any(tmp_path: Path) -> None:
+def test_type_checkers_know_every_documented_name_and_none_is_any(annotations: Annotations) -> None:
     """One test, since mypy takes a minute of CPU time, which two processes would take twice."""
-    annotations = Annotations([*dict(public_names()), "pullback.numpy.sine"], tmp_path)
     assert len(annotations.of) > 1000
     unknown = [error for error in annotations.errors if "has no attribute" in error]
     assert len(unknown) == 1, unknown
