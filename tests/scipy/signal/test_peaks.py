@@ -156,6 +156,8 @@ def test_peaks_by_wavelets_are_those_of_scipy_eager_and_compiled() -> None:
     close(jnp.flatnonzero(grad(heights)(jnp.asarray(x))), [10, 13, 64])
     refused: tuple[tuple[Any, str], ...] = (
         (lambda: signal.find_peaks_cwt(x, [0.0]), "find_peaks_cwt: widths must be positive numbers"),
+        (lambda: signal.find_peaks_cwt(x, None), "find_peaks_cwt: widths must be real numbers, got None"),
+        (lambda: signal.find_peaks_cwt(x, [1], min_snr=None), "find_peaks_cwt: min_snr must be real numbers, got None"),
         (lambda: signal.find_peaks_cwt(x, [1j]), "find_peaks_cwt: widths must be real numbers"),
         (lambda: signal.find_peaks_cwt(x, [1.0], "none"), "find_peaks_cwt: wavelet must be a function"),
         (lambda: signal.find_peaks_cwt(x, [1, 2], max_distances=[1.0]), "find_peaks_cwt: max_distances must have a"),

@@ -126,16 +126,13 @@ def tplquad(
       a, b: the limits of x.
       gfun, hfun: the limits of y, numbers or functions of x.
       qfun, rfun: the limits of z, numbers or functions of x and y.
-      args: further arguments of ``func``.
-      epsabs, epsrel: bounds of the absolute and the relative error of each integral.
+      args, epsabs, epsrel: as of :func:`dblquad`.
 
     Returns:
       The integral, and an estimate of its absolute error.
 
     Raises:
-      ArgumentError: bounds of the error that are not numbers from zero (a TypeError and a ValueError).
-      DtypeError: a complex integrand (a TypeError).
-      ShapeError: limits or integrands that are not numbers (a TypeError and a ValueError).
+      ArgumentError, DtypeError, ShapeError: as of :func:`dblquad`.
 
     >>> from pullback.scipy.integrate import tplquad
     >>> print(tplquad(lambda z, y, x: 1.0, 0.0, 1.0, 0.0, lambda x: x, 0.0, lambda x, y: y)[0].round(4))

@@ -359,6 +359,9 @@ def find_peaks_cwt(
         "min_snr": min_snr, "noise_perc": noise_perc, "window_size": window_size,
     }  # fmt: skip
     options = {what: _known_numbers(name, what, value) for what, value in given.items()}
+    for what in ("widths", "min_snr", "noise_perc"):
+        if options[what] is None:
+            raise ArgumentError(f"{name}: {what} must be real numbers, got None")
     _check_ridges(name, x.shape[0], options, wavelet)
     shape = None if wavelet is None else lambda length, width: np.asarray(wavelet(int(length), float(width)))
 
@@ -405,8 +408,6 @@ def _check_ridges(name: str, count: int, options: dict[str, Any], wavelet: Any) 
         raise ArgumentError(f"{name}: wavelet must be a function of a length and a width, got {quote(wavelet)}")
     if not count:
         raise ShapeError(f"{name}: the signal must have elements")
-    if options["widths"] is None:
-        raise ArgumentError(f"{name}: widths must be positive numbers, got None")
     widths, distances = np.atleast_1d(options["widths"]), options["max_distances"]
     if widths.ndim != 1 or not widths.size or not (widths > 0).all():
         raise ArgumentError(f"{name}: widths must be positive numbers, got {quote(options['widths'])}")

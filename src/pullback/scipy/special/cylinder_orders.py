@@ -164,12 +164,11 @@ def _v(a: Any, x: Any) -> Both:
 
 
 def _within(a: Any, x: Any, most: float, farthest: float, of: Callable[[Any, Any], Both]) -> Both:
-    """Evaluate functions where the order and x are of moderate size; elsewhere they and their derivatives are NaN."""
+    """Evaluate functions where the order and x are of moderate size; elsewhere they are NaN."""
     fixed, given = stop_gradient(a), stop_gradient(x)
     inside = (abs(fixed) <= most) & (abs(given) <= farthest)
     value, slope = of(where(inside, a, 1), where(inside, given, 1))
-    factor = where(inside, _full(1, x), math.nan)
-    return value * factor, slope * factor
+    return where(inside, value, math.nan), where(inside, slope, math.nan)
 
 
 def _d_both(v: Any, x: Any) -> Both:

@@ -7,6 +7,7 @@ residuals of reverse mode are the operands, although the formula may have loops.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -32,7 +33,7 @@ Formula = Callable[..., Any]
 
 
 def derivative(formula: Formula, orders: Sequence[int]) -> Formula:
-    """Return the derivative of an elementwise formula, of order ``orders[i]`` by operand i."""
+    """Return the derivative of an elementwise formula, of order ``orders[i]`` by operand i; NaN where that is NaN."""
     for i, order in enumerate(orders):
         for _ in range(order):
             formula = partial(_derivative_by, formula, i)
@@ -43,7 +44,9 @@ def _derivative_by(formula: Formula, i: int, *xs: Any) -> Any:
     def of_one(x: Any) -> Any:
         return formula(*xs[:i], x, *xs[i + 1 :])
 
-    return jvp(of_one, (xs[i],), (shapes.full(shape_of(xs[i]), 1, xs[i].dtype),))[1]
+    value, slope = jvp(of_one, (xs[i],), (shapes.full(shape_of(xs[i]), 1, xs[i].dtype),))
+    is_number = ops.eq_p.bind(value, value)  # a NaN that a formula chooses is a constant, whose derivative is zero
+    return ops.where(is_number, slope, math.nan)
 
 
 def by_forward_mode(

@@ -417,7 +417,7 @@ wright_bessel: Ternary = declared(
     _wright_bessel,
     "Wright's generalised Bessel function.",
     ("1.0, 1.0, 1.0", "2.2796"),
-    note=_OF_STRUVE,
+    note=f"{_HOST} It has derivatives by ``x``.",
 )
 log_wright_bessel: Ternary = declared(
     __name__,
@@ -426,7 +426,7 @@ log_wright_bessel: Ternary = declared(
     _log_wright_bessel,
     "The logarithm of :func:`wright_bessel`.",
     ("1.0, 1.0, 1.0", "0.8240"),
-    note=_OF_STRUVE,
+    note=f"{_HOST} It has derivatives by ``x``.",
 )
 wrightomega: Unary = _plain(
     "wrightomega",

@@ -104,13 +104,9 @@ def _laplace(v: Any, x: Any) -> Any:
 
 
 def _in_domain(v: Any, x: Any, value: Any) -> Any:
-    """Return NaN for negative numbers, whose powers of real orders are complex; and at 0 what a power tends to.
-
-    The factor makes derivatives NaN too.
-    """
-    one = _full(1, x)
-    at_zero = where((x == 0) & (v > -1), one * 0, math.nan)
-    return value * where(x > 0, one, at_zero)
+    """Return NaN for negative numbers, whose powers of real orders are complex; and at 0 what a power tends to."""
+    at_zero = where((x == 0) & (v > -1), _full(0, x), math.nan)
+    return where(x > 0, value, at_zero)
 
 
 @formula

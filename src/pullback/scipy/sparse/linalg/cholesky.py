@@ -316,18 +316,14 @@ def ldl(A: Matrix, beta: ArrayLike = 0) -> LDL:
     is small. Derivatives are those of :func:`cholesky`.
 
     Args:
-      A: a sparse matrix (n, n) of ``experimental.sparse`` or SciPy, real and symmetric. The elements above the diagonal
-        are not read.
-      beta: a number that is added to the diagonal.
+      A, beta: as of :func:`cholesky`.
 
     Returns:
       An :class:`LDL`, with the names of scikit-sparse.
 
     Raises:
       SingularMatrixError: a pivot is zero (a RuntimeError and a ValueError).
-      ShapeError: the matrix is not square (a TypeError and a ValueError).
-      OperandError: ``A`` is no sparse matrix (a TypeError).
-      DtypeError: its elements are complex, or have 16 bits (a TypeError).
+      ShapeError, OperandError, DtypeError: as of :func:`cholesky`.
 
     Source: as of :func:`cholesky`; R. J. Vanderbei 1995, "Symmetric quasidefinite matrices".
 
