@@ -55,6 +55,14 @@ def test_derivatives_of_limits_and_parameters() -> None:
         assert abs(float(batch[0]) - float(value(*at))) < 1e-12
 
 
+def test_the_error_has_that_of_the_inner_integrals() -> None:
+    """The outer integrand is constant, and the inner ones are cut off after one interval."""
+    with enable_x64():
+        opts = [{"limit": 1}, {}]
+        value, error = nquad(lambda y, x: jnp.abs(y - 0.3), [(0.0, 1.0), (0.0, 2.0)], opts=opts)
+        assert 1e-5 < abs(float(value) - 2 * 0.29) <= float(error)
+
+
 def test_options_of_each_variable() -> None:
     with enable_x64():
         step = lambda y, x: jnp.where(y > x / 3, 1.0, 0.0)
