@@ -11,7 +11,7 @@ import pytest
 import pullback.numpy as jnp
 from pullback import jit, jvp, tree_util, vjp, vmap
 from pullback.core.config import enable_x64
-from pullback.core.errors import ArgumentError, OperandError, ShapeError
+from pullback.core.errors import ArgumentError, IntegerRangeError, OperandError, ShapeError
 from pullback.experimental.sparse import BCOO
 from pullback.scipy.sparse import linalg as sparse
 from pullback.scipy.sparse.linalg import systems
@@ -202,5 +202,5 @@ def test_gmres_keeps_its_vectors_orthogonal_where_they_are_nearly_dependent() ->
 
 
 def test_a_number_that_is_too_large_is_refused_by_name() -> None:
-    with pytest.raises(errors.IntegerRangeError, match="^cg: Python int 1099511627776 is too large"):
+    with pytest.raises(IntegerRangeError, match=r"^cg: Python int 1099511627776 is too large"):
         sparse.cg(jnp.eye(3), jnp.ones(3), maxiter=2**40)
