@@ -19,6 +19,8 @@ from pullback.scipy.sparse.linalg.entries import Constant, entries_of, is_scipy_
 from pullback.scipy.sparse.linalg.preconditioners import Inverse, Quotient
 from pullback.transforms.jit.jit import jit
 
+_NUMBERS = (int, float, complex)
+
 
 class Shared:
     """An iterative method: a compiled program if the matrices are known, and otherwise traced with its caller.
@@ -37,7 +39,7 @@ class Shared:
     def __call__(self, a: Any, m: Any, *rest: Any, **static: Any) -> Any:
         """Apply the method to the matrix, the preconditioner or None, and trees of arrays and numbers."""
         trace = state.trace
-        if trace.is_bottom and trace.eager and all(_is_number(x) or _is_known(x) for x in tree.leaves(rest)):
+        if trace.is_bottom and trace.eager and all(type(x) in _NUMBERS or _is_known(x) for x in tree.leaves(rest)):
             matrix = Constant(entries_of(self.name, a, square=False)) if is_scipy_sparse(a) else a
             inverse = Inverse(m.__self__) if _is_solve(m) else m
             if _is_matrix(matrix) and (m is None or _is_matrix(inverse)):
@@ -62,7 +64,3 @@ def _is_matrix(x: Any) -> bool:
 def _is_known(x: Any) -> bool:
     """Whether ``x`` is a concrete array of floats or complex numbers, or of integers that no switch would narrow."""
     return type(x) is ArrayImpl or (isinstance(x, np.ndarray) and x.dtype.kind in "fc" and x.dtype.itemsize <= 16)
-
-
-def _is_number(x: Any) -> bool:
-    return type(x) in (float, complex) or (type(x) is int and abs(x) < 2**31)
