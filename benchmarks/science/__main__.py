@@ -13,14 +13,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.science import geometry, images, interpolation, optimisation, sparse_linear_algebra, special_functions
+from benchmarks.science import (
+    geometry,
+    images,
+    interpolation,
+    optimisation,
+    signals,
+    sparse_linear_algebra,
+    special_functions,
+    systems,
+)
 from benchmarks.science.measure import checks, times
 from benchmarks.science.page import PAGE, RESULTS, page, recorded, with_tables
 from benchmarks.science.rows import Part
 
 PARTS = (
-    sparse_linear_algebra.PART, optimisation.PART, interpolation.PART, geometry.PART, images.PART,
-    special_functions.PART,
+    sparse_linear_algebra.PART, optimisation.PART, interpolation.PART, interpolation.INTEGRALS, geometry.PART,
+    images.PART, signals.FILTERS, signals.WINDOWS, systems.DESIGNS, systems.SYSTEMS, special_functions.PART,
 )  # fmt: skip
 
 

@@ -54,6 +54,11 @@ def one(points: Callable[[], Sequence[Any]]) -> Callable[[], Sequence[Any]]:
     return lambda: points()[:1]
 
 
+def distances(n: int) -> Callable[[], Sequence[Any]]:
+    """Return the function that makes a vector of distances."""
+    return lambda: [np.random.default_rng(0).uniform(0.5, 2, n)]
+
+
 PART = Part(
     "Geometry",
     "`scipy.spatial`: distances of 10,000 points in three dimensions to 10 others, of all pairs of 142, and the\n"
@@ -65,12 +70,20 @@ PART = Part(
             one(sets(142, 1)),
         ),
         row(
-            "distance.squareform", "(X, force, checks)", lambda m, x: m.distance.squareform(x[:, 0]), one(sets(6, 1)),
-            one(sets(9870, 1)),
+            "distance.squareform", "(X, force, checks)", lambda m, x: m.distance.squareform(x), distances(6),
+            distances(9870),
         ),
         row(
             "distance_matrix", "(x, y, p, threshold)", lambda m, a, b: m.distance_matrix(a, b), sets(5, 4),
             sets(SIDE, SIDE),
+        ),
+        row(
+            "minkowski_distance", "(x, y, p, threshold)", lambda m, a, b: m.minkowski_distance(a, b, 3), sets(5, 5),
+            sets(LARGE, LARGE),
+        ),
+        row(
+            "minkowski_distance_p", "(x, y, p, threshold)", lambda m, a, b: m.minkowski_distance_p(a, b, 3), sets(5, 5),
+            sets(LARGE, LARGE),
         ),
         row("procrustes", "(data1, data2)", lambda m, a, b: m.procrustes(a, b)[1], sets(5, 5), sets(10_000, 10_000)),
         row(

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.ndimage as oracle
 
 from benchmarks.science.rows import Part, Row
+from pullback import numpy as jnp
 from pullback.scipy import ndimage
 
 SIDE = 128
@@ -52,6 +53,13 @@ def at_points(module: Any, x: Any, points: Any) -> Any:
     return module.map_coordinates(x, points, order=3, mode="mirror", **options)
 
 
+def centre(module: Any, x: Any) -> Any:
+    """The mean position of the elements of an image, which are made positive, as an array."""
+    out = module.center_of_mass(2 + x * x)
+    return np.array(out) if module is oracle else jnp.stack(out)
+
+
+MORPHOLOGY = "(input, size, footprint, structure, output, mode, cval, origin, *, axes)"
 FILTER = "(input, size, footprint, output, mode, cval, origin, *, axes)"
 SMOOTH = "(input, sigma, order, output, mode, cval, truncate, *, radius, axes)"
 
@@ -86,6 +94,41 @@ PART = Part(
         of_image("shift", "(input, shift, output, order, mode, cval, prefilter)", lambda m, x: m.shift(x, (0.3, 1.4))),
         of_image("zoom", "(input, zoom, output, order, mode, cval, prefilter, *, grid_mode)",
                  lambda m, x: m.zoom(x, 1.5)),
+        of_image("convolve1d", "(input, weights, axis, output, mode, cval, origin)",
+                 lambda m, x: m.convolve1d(x, WINDOW[0])),
+        of_image("correlate", "(input, weights, output, mode, cval, origin, *, axes)",
+                 lambda m, x, w: m.correlate(x, w), with_window),
+        of_image("gaussian_filter1d", "(input, sigma, axis, order, output, mode, cval, truncate, *, radius)",
+                 lambda m, x: m.gaussian_filter1d(x, 1.5)),
+        of_image("uniform_filter1d", "(input, size, axis, output, mode, cval, origin)",
+                 lambda m, x: m.uniform_filter1d(x, 3)),
+        of_image("prewitt", "(input, axis, output, mode, cval)", lambda m, x: m.prewitt(x)),
+        of_image("gaussian_laplace", "(input, sigma, output, mode, cval, *, axes, **kwargs)",
+                 lambda m, x: m.gaussian_laplace(x, 1.0)),
+        of_image("generic_laplace",
+                 "(input, derivative2, output, mode, cval, extra_arguments, extra_keywords, *, axes)",
+                 lambda m, x: m.generic_laplace(x, m.sobel)),
+        of_image("generic_gradient_magnitude",
+                 "(input, derivative, output, mode, cval, extra_arguments, extra_keywords, *, axes)",
+                 lambda m, x: m.generic_gradient_magnitude(x, m.sobel)),
+        of_image("minimum_filter", FILTER, lambda m, x: m.minimum_filter(x, 3)),
+        of_image("minimum_filter1d", "(input, size, axis, output, mode, cval, origin)",
+                 lambda m, x: m.minimum_filter1d(x, 3)),
+        of_image("maximum_filter1d", "(input, size, axis, output, mode, cval, origin)",
+                 lambda m, x: m.maximum_filter1d(x, 3)),
+        of_image("rank_filter", "(input, rank, size, footprint, output, mode, cval, origin, *, axes)",
+                 lambda m, x: m.rank_filter(x, 2, 3)),
+        of_image("percentile_filter", "(input, percentile, size, footprint, output, mode, cval, origin, *, axes)",
+                 lambda m, x: m.percentile_filter(x, 30, 3)),
+        *(of_image(name, MORPHOLOGY, lambda m, x, name=name: getattr(m, name)(x, 3)) for name in (
+            "grey_erosion", "grey_opening", "grey_closing", "morphological_gradient", "morphological_laplace",
+            "white_tophat", "black_tophat",
+        )),
+        of_image("spline_filter1d", "(input, order, axis, output, mode)", lambda m, x: m.spline_filter1d(x)),
+        *(of_image(name, "(input, labels, index)", lambda m, x, name=name: getattr(m, name)(x)) for name in (
+            "sum_labels", "mean", "standard_deviation", "maximum", "minimum",
+        )),
+        of_image("center_of_mass", "(input, labels, index)", centre),
         of_image("variance", "(input, labels, index)", lambda m, x: m.variance(x)),
     ),
 )  # fmt: skip

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.integrate as oracle_integrate
 import scipy.interpolate as oracle
 from scipy.sparse.linalg import spsolve
 
 from benchmarks.science.rows import Part, Row
-from pullback.scipy import interpolate
+from pullback.scipy import integrate, interpolate
 
 LARGE = 10_000
 
@@ -111,6 +112,30 @@ def on_grid(method: str, at: int = LARGE, **more: Any) -> Row:
     )  # fmt: skip
 
 
+def on_two_axes(module: Any, x: Any, y: Any, v: Any, p: Any) -> Any:
+    """Values on a grid, interpolated linearly."""
+    return module.interpn((x, y), v, p)
+
+
+def sums(name: str, signature: str, call: Callable[[Any, Any, Any], Any]) -> Row:
+    """Return a row of an integral of samples at 10,000 points."""
+    return Row(
+        f"scipy.integrate.{name}", signature, lambda *a: call(integrate, *a), lambda *a: call(oracle_integrate, *a),
+        lambda: samples(9, 1)()[1::-1], lambda: samples(LARGE, 1)()[1::-1],
+    )  # fmt: skip
+
+
+INTEGRALS = Part(
+    "Integrals of samples",
+    "`scipy.integrate`, of 10,000 samples at unequal distances.",
+    (
+        sums("trapezoid", "(y, x, dx, axis)", lambda m, y, x: m.trapezoid(y, x)),
+        sums("simpson", "(y, x, *, dx, axis)", lambda m, y, x: m.simpson(y, x=x)),
+        sums(
+            "cumulative_trapezoid", "(y, x, dx, axis, initial)", lambda m, y, x: m.cumulative_trapezoid(y, x),
+        ),
+    ),
+)  # fmt: skip
 PART = Part(
     "Interpolation",
     "`scipy.interpolate`. [Interpolation](interpolation.md) describes it. Curves pass through 100 points, splines are\n"
@@ -159,6 +184,14 @@ PART = Part(
         ),
         plane(
             "NearestNDInterpolator", "(x, y, rescale)", lambda m, p, v, x: m.NearestNDInterpolator(p, v)(x),
+        ),
+        Row(
+            "scipy.interpolate.interpn", "(points, values, xi, method, bounds_error, fill_value)",
+            lambda *a: on_two_axes(interpolate, *a), lambda *a: on_two_axes(oracle, *a), grid(7, 4), grid(30, LARGE),
+        ),
+        curve(
+            "interp1d", "(x, y, kind, axis, copy, bounds_error, fill_value, assume_sorted)",
+            lambda m, x, y, t: m.interp1d(x, y)(t),
         ),
         plane(
             "griddata", '(points, values, xi, method="linear", fill_value, rescale)',
