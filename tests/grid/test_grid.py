@@ -229,8 +229,8 @@ OF_INTERPOLATION = {
 OF_EQUATIONS = {
     f"scipy.integrate.{name}"
     for name in (
-        "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory", "Trajectory",
-        "cubature", "dblquad", "nquad", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde", "solve_symplectic",
+        "BVPResult", "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory",
+        "Trajectory", "cubature", "dblquad", "nquad", "solve_bvp", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde", "solve_symplectic",
         "tplquad",
     )
 }  # fmt: skip
