@@ -274,9 +274,9 @@ def _solved(problem: Problem, x: Any, y: Any, p: Any, singular: Any, arrays: lis
         found = [as_array(v) for v in on_host(*map(np.asarray, fixed))]
     else:
         found = pure_callback(on_host, _kinds(problem, room, x, y), *fixed, vmap_method="sequential")
-    mesh, place, part, states, parameters, slopes, residuals, niter, status = found
+    mesh, interval, part, states, parameters, slopes, residuals, niter, status = found
     if any(isinstance(v, Tracer) for v in operands):
-        mesh = (1 - part) * x[place] + part * x[place + 1]
+        mesh = (1 - part) * x[interval] + part * x[interval + 1]
         pseudo = () if singular is None else (singular, _corrected(singular))
         given = Unknowns(mesh, pseudo, arrays)
         equations = Equations(problem, mesh.shape[0])

@@ -176,13 +176,13 @@ def solution(problem: Problem, room: int | None, x: Any, y: Any, p: Any, singula
         else:
             found = again
     mesh = found.x
-    place = np.clip(np.searchsorted(first, mesh, side="right") - 1, 0, len(first) - 2)
-    part = (mesh - first[place]) / (first[place + 1] - first[place])
+    interval = np.clip(np.searchsorted(first, mesh, side="right") - 1, 0, len(first) - 2)
+    part = (mesh - first[interval]) / (first[interval + 1] - first[interval])
     more = 0 if room is None else room - len(mesh)
     parameters = joined(np.asarray(found.p if problem.k else (), np.float64))
     kinds = (time, np.int32, time, dtype, dtype)
-    wide = [_repeated(v, more) for v in (mesh, place, part, joined(found.y), joined(found.yp))]
-    mesh, place, part, states, slopes = (v.astype(kind) for v, kind in zip(wide, kinds, strict=True))
+    wide = [_repeated(v, more) for v in (mesh, interval, part, joined(found.y), joined(found.yp))]
+    mesh, interval, part, states, slopes = (v.astype(kind) for v, kind in zip(wide, kinds, strict=True))
     residuals = np.pad(found.rms_residuals, (0, more)).astype(time)
     last = np.int32(niter), np.int32(status)
-    return [mesh, place, part, states, parameters.astype(dtype), slopes, residuals, *last]
+    return [mesh, interval, part, states, parameters.astype(dtype), slopes, residuals, *last]
