@@ -234,10 +234,12 @@ def _inverse(x: Any, y: Any) -> Any:
 def _halves_of_exponentials(x: Any) -> tuple[Any, Any]:
     """Return exp(x) / 2 and exp(-x) / 2 for positive x.
 
-    Both are computed from exp(x / 2), so that intermediate results do not overflow before the result does.
+    Both are computed from exp(x / 2), so that intermediate results do not overflow before the result does. The second
+    is a quarter of the first one's reciprocal: of a quotient by a square the compiler makes a second exponential.
     """
     root = exp(x * 0.5)
-    return root * 0.5 * root, 0.5 / square(root)
+    half = root * 0.5 * root
+    return half, 0.25 / half
 
 
 def _cosh(x: Any) -> Any:
