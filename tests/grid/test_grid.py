@@ -230,8 +230,8 @@ OF_EQUATIONS = {
     f"scipy.integrate.{name}"
     for name in (
         "BVPResult", "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory",
-        "Trajectory", "cubature", "dblquad", "nquad", "solve_bvp", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde", "solve_symplectic",
-        "tplquad",
+        "Trajectory", "cubature", "dblquad", "nquad", "solve_bvp", "solve_dde", "solve_hamiltonian", "solve_ivp",
+        "solve_sde", "solve_symplectic", "tplquad",
     )
 }  # fmt: skip
 """Functions of other functions, and their results: ``tests/scipy/integrate`` has their laws."""
