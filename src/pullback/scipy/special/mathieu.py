@@ -1,4 +1,4 @@
-"""Characteristic values of Mathieu functions, and their derivatives by the parameter, of NumPy arrays.
+"""Characteristic values of Mathieu functions, and derivatives of both by the parameter, of NumPy arrays.
 
 The Fourier coefficients of a Mathieu function are an eigenvector of a symmetric tridiagonal matrix, whose eigenvalue is
 the characteristic value (DLMF 28.4.5 to 28.4.8). SciPy computes those of orders up to 500 and parameters up to 100.
@@ -8,6 +8,7 @@ and the eigenvalue is computed. For large orders SciPy takes seconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,35 @@ def slope(m: Any, q: Any, *, odd: bool) -> Any:
     ratio = np.where(far, q / square, 0)
     expansion = np.where(far, ratio * (1 + 1 / square + ratio * ratio * (5 / 8)), np.nan)
     return _each(lambda m, q: _eigenpair(m, q, odd)[1], ~far & _has_value(m, q, odd), expansion, m, q)
+
+
+def higher_slope(m: Any, q: Any, *, odd: bool, order: int) -> Any:
+    """Return the derivatives of characteristic values by q of an order from 2."""
+    m, q = np.broadcast_arrays(m, q)
+    far = _is_far(m, q)
+    square = np.square(np.where(far, m, _LARGE))
+    ratio = np.where(far, q / square, 0)
+    terms = {2: (1 + 1 / square + ratio * ratio * (15 / 8)) / square, 3: 3.75 * ratio / square**2, 4: 3.75 / square**3}
+    expansion = np.where(far, terms.get(order, 0.0), np.nan)
+
+    def one(m: float, q: float) -> float:
+        return float(_eigenseries(m, q, odd, order)[0][order] * math.factorial(order))
+
+    return _each(one, ~far & _has_value(m, q, odd), expansion, m, q)
+
+
+def function(m: Any, q: Any, x: Any, *, odd: bool, order: int, order_of_x: int) -> Any:
+    """Return derivatives of Mathieu functions by q, of an order from 1, and by x in radians; ``x`` is in degrees."""
+    m, q, x = np.broadcast_arrays(m, q, x)
+    out, known = np.full(m.shape, np.nan), {}
+    for index in map(tuple, np.argwhere(_has_value(m, q, odd) & (m <= _LARGE))):
+        key = float(m[index]), float(q[index])
+        if key not in known:
+            known[key] = _coefficients(*key, odd, order)
+        harmonics, coefficients = known[key]
+        turn = harmonics * np.deg2rad(x[index]) + 0.5 * np.pi * (order_of_x % 4 - odd)
+        out[index] = np.sum(coefficients * harmonics**order_of_x * np.cos(turn))
+    return out
 
 
 def _has_value(m: Any, q: Any, odd: bool) -> Any:
@@ -120,3 +150,60 @@ def _eigenpair(m: float, q: float, odd: bool) -> tuple[float, float]:
     values, vectors = solve(diagonal, q * beside, select="i", select_range=(int(position), int(position)))
     v = vectors[:, 0]
     return float(values[0]), float(first * v[0] ** 2 + 2 * np.sum(beside * v[1:] * v[:-1]))
+
+
+def _eigenseries(m: float, q: float, odd: bool, order: int) -> tuple[list[Any], list[Any]]:
+    """Return the Taylor coefficients in q of a characteristic value, and those below the order of an eigenvector.
+
+    Those of the eigenvector but the first are orthogonal to it (T. Kato 1966, *Perturbation theory for linear
+    operators*, II.1). Their equations are singular: the largest element of the first vector is left out, and two
+    regular tridiagonal ones remain.
+    """
+    diagonal, first, beside, position = _matrix(np.array(m), np.array(q), odd, _size(np.array(m), q))
+    diagonal[0] += first * q
+    linalg = imported("scipy.linalg")
+    values, vectors = linalg.eigh_tridiagonal(
+        diagonal, q * beside, select="i", select_range=(int(position), int(position))
+    )
+    v = vectors[:, 0]
+    largest = int(np.argmax(np.abs(v)))
+    bands = np.zeros((3, len(v)))
+    bands[0, 1:], bands[1], bands[2, :-1] = q * beside, diagonal - values[0], q * beside
+    bands[0, largest : largest + 2] = bands[2, max(largest - 1, 0) : largest + 1] = 0
+    bands[1, largest] = 1
+    if largest == 0:
+        bands[2, 0] = 0
+
+    def moved(x: Any) -> Any:
+        y = np.zeros_like(x)
+        y[0] = first * x[0]
+        y[:-1] += beside * x[1:]
+        y[1:] += beside * x[:-1]
+        return y
+
+    eigenvalues, series = [values[0]], [v]
+    for n in range(1, order + 1):
+        change = moved(series[n - 1])
+        eigenvalues.append(v @ change)
+        right = sum((eigenvalues[i] * series[n - i] for i in range(1, n + 1)), -change)
+        right[largest] = 0
+        x = linalg.solve_banded((1, 1), bands, right)
+        series.append(x - v * (v @ x))
+    return eigenvalues, series
+
+
+def _coefficients(m: float, q: float, odd: bool, order: int) -> tuple[Any, Any]:
+    """Return the harmonics of a Mathieu function, and the derivatives of its Fourier coefficients by q."""
+    series = _eigenseries(m, q, odd, order)[1]
+    squares = [sum(series[i] @ series[n - i] for i in range(n + 1)) for n in range(order + 1)]
+    roots = [1.0]  # of 1 / sqrt(squares), by the differential equation 2 s r' = -s' r
+    for n in range(1, order + 1):
+        terms = [(2 * (n - i) + i) * squares[i] * roots[n - i] for i in range(1, n + 1)]
+        roots.append(-sum(terms) / (2 * n))
+    found = math.factorial(order) * sum(roots[i] * series[order - i] for i in range(order + 1))
+    whole = m % 2 == 0
+    harmonics = 2.0 * np.arange(len(found)) + (2 if whole and odd else m % 2)
+    if whole and not odd:
+        found[0] /= 2**0.5
+    at_zero = series[0] * (harmonics if odd else np.where(harmonics == 0, 0.5**0.5, 1))
+    return harmonics, found if at_zero.sum() > 0 else -found
