@@ -431,8 +431,8 @@ hyp0f1: Binary = declared(
     _hyp0f1,
     "The confluent hypergeometric limit function 0F1.",
     ("1.5, 0.5", "1.3683"),
-    note=f"{_HOST} Derivatives by ``v`` are of the\npower series and a Bessel function (DLMF 10.16.9), NaN for ``v`` above "
-    "300 and ``z`` below ``-4 v``.",
+    note=f"{_HOST} Derivatives by ``v`` are of the\npower series and a Bessel function (DLMF 10.16.9), "
+    "NaN for ``v`` above 300 and\n``z`` below ``-4 v``.",
 )
 wright_bessel: Ternary = declared(
     __name__,
