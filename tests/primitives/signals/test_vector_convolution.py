@@ -172,7 +172,7 @@ def test_eager_vectors_need_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_a_convolution_of_vectors() -> None:
-    sizes = vector_convolution.Sizes(batches=1, groups=1, n=1, c=1, o=1, m=5, count=9)
+    sizes = vector_convolution.Sizes(batches=1, groups=1, n=1, c=1, o=1, m=5, results=9)
     assert vector_convolution.is_of_vectors(sizes)
     assert not vector_convolution.is_of_vectors(sizes._replace(o=2))
     assert not vector_convolution.is_of_vectors(sizes._replace(c=2))

@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
       c: the features of the operand in a group.
       o: the features of the result in a group.
       m: the elements of the kernel.
-      count: those of the result.
+      results: those of the result.
     """
 
     batches: int
@@ -47,7 +47,7 @@ class Sizes(NamedTuple):
     c: int
     o: int
     m: int
-    count: int
+    results: int
 
 
 def sizes_of(
@@ -78,7 +78,7 @@ def is_of_vectors(sizes: Sizes) -> bool:
     """
     if sizes.o > 1:
         return False
-    return sizes.c == 1 or (sizes.n == 1 and sizes.m > sizes.count)
+    return sizes.c == 1 or (sizes.n == 1 and sizes.m > sizes.results)
 
 
 def operands(by: Any, lhs: Any, rhs: Any, sizes: Sizes, dimension_numbers: Any) -> tuple[Any, Any]:
@@ -116,7 +116,7 @@ def emit(
     sizes = sizes_of(lhs, rhs, shape, geometry=geometry, dimension_numbers=dimension_numbers, **params)
     assert sizes is not None
     ((low, high),) = geometry.padding
-    by_terms = sizes.c == 1 and (sizes.m <= sizes.count or sizes.m <= TERMS)
+    by_terms = sizes.c == 1 and (sizes.m <= sizes.results or sizes.m <= TERMS)
     extra = 0 if by_terms else -sizes.m % LANES  # zeros, so that all rows are whole
 
     def prepared(lhs: Any, rhs: Any) -> list[Any]:
@@ -132,7 +132,7 @@ def emit(
 
 def _by_terms(hlo: Any, x: Any, kernel: Any, sizes: Sizes) -> Any:
     """Sum the operand, moved, times each element of the kernel."""
-    m, count = sizes.m, sizes.count
+    m, count = sizes.m, sizes.results
     whole = 0 if m <= MOST_TERMS else m - m % TERMS
 
     def add(total: Any, x: Any, kernel: Any, first: int, last: int) -> Any:
@@ -159,7 +159,7 @@ def _by_rows(hlo: Any, x: Any, kernel: Any, sizes: Sizes) -> Any:
 
     The element j of a row and the element i + j of the operand belong to the element i of the result.
     """
-    width = sizes.count + LANES - 1
+    width = sizes.results + LANES - 1
     groups = x.shape[1]
 
     def turn(i: Any, total: Any, x: Any, kernel: Any) -> list[Any]:
@@ -177,8 +177,8 @@ def _by_rows(hlo: Any, x: Any, kernel: Any, sizes: Sizes) -> Any:
         flat = shapes.reshape(total, (sizes.n, groups, LANES * width))
         flat = pad(flat, flat.dtype.type(0), [(0, 0, 0), (0, 0, 0), (0, LANES, 0)])
         rows = shapes.reshape(flat, (sizes.n, groups, LANES, width + 1))
-        out = reduce_sum(slice_in_dim(rows, 0, sizes.count, 3), (2,))
-        return shapes.reshape(out, (sizes.n, groups, 1, sizes.count))
+        out = reduce_sum(slice_in_dim(rows, 0, sizes.results, 3), (2,))
+        return shapes.reshape(out, (sizes.n, groups, 1, sizes.results))
 
     start = hlo.splat(0, (sizes.n, groups, LANES, width), x.dtype)
     return hlo.inline(diagonals, _repeated(hlo, turn, start, x, kernel, kernel.shape[3]))

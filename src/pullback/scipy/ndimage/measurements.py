@@ -191,6 +191,8 @@ class _Groups:
 
     def total(self, x: Any) -> Any:
         """Return the sums of elements over the groups."""
+        if self.labels is None:
+            return pnp.sum(x, keepdims=True).reshape(1)
         out = pnp.zeros(self.count + 1, x.dtype)
         return out.at[self.members].add(x)[: self.count]
 
