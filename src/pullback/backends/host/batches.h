@@ -43,7 +43,7 @@ static int64_t solve_svd(const Batch *b, char *a, npy_intp number, char *memory)
                                  real_work, (int64_t *)memory);
 }
 
-/* Eigenvalues of Hermitian matrices, whose upper triangles are read, and eigenvectors in their place. */
+/* Eigenvalues of Hermitian matrices, whose lower triangles are read, and eigenvectors in their place. */
 static int64_t solve_eigh(const Batch *b, char *a, npy_intp number, char *memory) {
     typedef int64_t Real(int, char, char, int64_t, void *, int64_t, void *, void *, int64_t, int64_t *, int64_t);
     typedef int64_t Complex(int, char, char, int64_t, void *, int64_t, void *, void *, int64_t, void *, int64_t,
@@ -51,11 +51,11 @@ static int64_t solve_eigh(const Batch *b, char *a, npy_intp number, char *memory
     char *w = part_of(b, 1, number);
     void *work = next_space(&memory, (b->work + 1) * b->itemsize);
     if (!b->is_complex) {
-        return ((Real *)b->first)(BY_COLUMNS, b->job, 'U', b->n, a, b->n, w, work, b->work, (int64_t *)memory,
+        return ((Real *)b->first)(BY_COLUMNS, b->job, 'L', b->n, a, b->n, w, work, b->work, (int64_t *)memory,
                                   b->integers);
     }
     void *real_work = next_space(&memory, b->real_work * b->itemsize / 2);
-    return ((Complex *)b->first)(BY_COLUMNS, b->job, 'U', b->n, a, b->n, w, work, b->work, real_work, b->real_work,
+    return ((Complex *)b->first)(BY_COLUMNS, b->job, 'L', b->n, a, b->n, w, work, b->work, real_work, b->real_work,
                                  (int64_t *)memory, b->integers);
 }
 

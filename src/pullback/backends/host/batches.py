@@ -44,16 +44,15 @@ def svd(x: Any, full_matrices: bool, vectors: bool) -> list[Any] | None:
         return None
     *batch, m, n = x.shape
     k, largest = min(m, n), max(m, n)
-    # LAPACK sees the transposes: its left vectors are our right ones, as rows.
-    rows, columns = (n, m) if full_matrices else (k, k)
+    columns, rows = (m, n) if full_matrices else (k, k)
     s = np.empty((*batch, k), x.real.dtype)
-    vh = np.empty((*batch, rows, n) if vectors else (*batch, 1, 1), x.dtype)
-    u = np.empty((*batch, m, columns) if vectors else (*batch, 1, 1), x.dtype)
+    u = np.empty((*batch, columns, m) if vectors else (*batch, 1, 1), x.dtype)
+    vh = np.empty((*batch, n, rows) if vectors else (*batch, 1, 1), x.dtype)
     job = ("A" if full_matrices else "S") if vectors else "N"
     work = 4 * k * k + 7 * k + largest + _BLOCK * (m + n)
     real_work = 2 * k * largest + 5 * k * k + 7 * k
-    _decompose(_SVD, job, (routine, 0), [np.array(x, order="C"), s, vh, u], columns, (work, real_work, 8 * k))
-    return [s, u, vh] if vectors else [s]
+    _decompose(_SVD, job, (routine, 0), [_by_columns(x), s, u, vh], rows, (work, real_work, 8 * k))
+    return [s, u.swapaxes(-1, -2), vh.swapaxes(-1, -2)] if vectors else [s]
 
 
 def eigh(x: Any, vectors: bool) -> list[Any] | None:
@@ -67,7 +66,7 @@ def eigh(x: Any, vectors: bool) -> list[Any] | None:
     routine = _routine("syevd", "heevd", x)
     if not routine:
         return None
-    n, a = x.shape[-1], np.array(x.conj() if x.dtype.kind == "c" else x, order="C")
+    n, a = x.shape[-1], _by_columns(x)
     w = np.empty(x.shape[:-1], x.real.dtype)
     work = 2 * n * n + (6 + _BLOCK) * n + 1
     _decompose(_EIGH, "V" if vectors else "N", (routine, 0), [a, w], n, (work, 2 * n * n + 5 * n + 1, 5 * n + 3))
@@ -79,10 +78,15 @@ def qr(x: Any, k: int) -> list[Any] | None:
     factor, build = _routine("geqrf", "geqrf", x), _routine("orgqr", "ungqr", x)
     if not factor or not build or k > x.shape[-1]:
         return None
-    n, a = x.shape[-1], np.array(x.swapaxes(-1, -2), order="C")
+    n, a = x.shape[-1], _by_columns(x)
     r = np.empty((*x.shape[:-2], k, n), x.dtype)
     _decompose(_QR, "\0", (factor, build), [a, r], k, (_BLOCK * n, 0, k))
     return [a[..., :k, :].swapaxes(-1, -2), r]
+
+
+def _by_columns(x: Any) -> Any:
+    """Return a copy in which matrices lie by columns, one after another; its last two axes are exchanged."""
+    return np.array(x.swapaxes(-1, -2), order="C")
 
 
 def _decompose(
