@@ -618,6 +618,7 @@ static void share(Job *job) {
 }
 
 #include "products.h"
+#include "batches.h"
 #include "moves.h"
 #include "windows.h"
 #include "convolve.h"
@@ -1104,6 +1105,7 @@ static PyMethodDef METHODS[] = {
     {"turn", turn, METH_VARARGS, turn_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
+    {"decompose", decompose, METH_VARARGS, decompose_doc},
     {"limit", limit, METH_O, limit_doc},
     {"loops_go_on", loops_go_on, METH_O, loops_go_on_doc},
     {"taking", taking, METH_NOARGS, taking_doc},
