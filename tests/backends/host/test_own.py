@@ -78,7 +78,7 @@ def test_two_operands_as_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.linspace(-2, 3, 1200, dtype=np.float32).reshape(30, 40)
     for y in (np.cos(x), np.float32(1.5), 1.5, -0.0, np.cos(x[:1]), np.cos(x).T.copy().T):
         with monkeypatch.context() as patch:
-            if not isinstance(y, np.ndarray) or y.flags.c_contiguous and y.shape == x.shape:
+            if not isinstance(y, np.ndarray) or (y.flags.c_contiguous and y.shape == x.shape):
                 patch.setattr(np, "broadcast_arrays", None)
             got = function(x, y)
         wide = np.ascontiguousarray(np.broadcast_to(np.float32(y), x.shape))
