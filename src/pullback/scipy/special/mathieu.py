@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.backends.host.rules import special
 from pullback.core.interrupts import imported
 
+_OF_SCIPY = {False: special("mathieu_a"), True: special("mathieu_b")}
 _LARGE, _MOST = 500.0, 1e5
 """Orders up to the first may be SciPy's, and those up to the second are eigenvalues."""
 
@@ -25,17 +27,20 @@ def characteristic(m: Any, q: Any, *, odd: bool) -> Any:
     They are NaN too for orders above 100,000 whose parameter is above a thousandth of their square.
     """
     m, q = np.broadcast_arrays(m, q)
-    of_scipy = getattr(imported("scipy.special"), "mathieu_b" if odd else "mathieu_a")
-    near, far = (m <= _LARGE) & (np.abs(q) <= 100), _is_far(m, q)
-    found = of_scipy(np.where(near, m, 2), np.where(near, q, 0))
+    near = (m <= _LARGE) & (np.abs(q) <= 100)
+    if near.all():
+        found = _OF_SCIPY[odd](m, q)
+        wrong = ~_agree(found, m, q, odd)  # NaN of other numbers than orders stays
+        return _each(lambda m, q: _eigenpair(m, q, odd)[0], wrong & _has_value(m, q, odd), found, m, q)
+    far, few, small = _is_far(m, q), np.where(near, m, 2.0), np.where(near, q, 0.0)
+    found = _OF_SCIPY[odd](few, small)
     order = np.where(far, m, _LARGE)
     ratio = np.where(far, q, 0) / (order * order)
     power = ratio * ratio
     # The terms of lower order in m are below the rounding error.
     change = order * order * power * (0.5 + power * (5 / 32)) + power * 0.5
     expansion = np.where(far, order * order + change, np.nan)
-    # NaN of other numbers than orders stays
-    wrong = near & ~_agree(found, np.where(near, m, 2), np.where(near, q, 0), odd)
+    wrong = near & ~_agree(found, few, small, odd)
     between = (wrong | ~near) & ~far & _has_value(m, q, odd)
     return _each(lambda m, q: _eigenpair(m, q, odd)[0], between, np.where(near, found, expansion), m, q)
 
@@ -65,6 +70,8 @@ def _is_far(m: Any, q: Any) -> Any:
 
 def _each(function: Callable[..., float], mask: Any, others: Any, m: Any, q: Any) -> Any:
     """Return ``function`` of the elements in the mask, once for equal ones, and ``others`` elsewhere."""
+    if not mask.any():
+        return others
     out, known = np.array(others), {}
     for index in map(tuple, np.argwhere(mask)):
         key = float(m[index]), float(q[index])
@@ -79,12 +86,18 @@ def _matrix(m: Any, q: Any, odd: bool, count: int) -> tuple[Any, Any, Any, Any]:
 
     The position is that of the eigenvalue of the order m among the others. The first two and the last have a new axis.
     """
-    shift = (m % 2)[..., None]
-    even_sine = odd & (shift == 0)
-    harmonics = 2.0 * np.arange(count) + np.where(even_sine, 2, shift)
-    first = shift[..., 0] * (-1.0 if odd else 1.0)
-    beside = np.where((shift == 0) & (not odd) & (np.arange(count - 1) == 0), 2**0.5, 1.0)
-    return np.square(harmonics), first, beside, (m - np.where(even_sine, 2, shift)[..., 0]) // 2
+    shift, first, position = _start(m, odd)
+    harmonics = 2.0 * np.arange(count) + shift[..., None]
+    is_first = np.arange(count - 1) == 0
+    beside = np.where((shift[..., None] == 0) & (not odd) & is_first, 2**0.5, 1.0)
+    return np.square(harmonics), first, beside, position
+
+
+def _start(m: Any, odd: bool) -> tuple[Any, Any, Any]:
+    """Return the first harmonic, the factor of q in the first element of the matrix, and a position, as in _matrix."""
+    is_odd = m % 2
+    shift = np.where(is_odd == 0, 2.0 if odd else 0.0, is_odd)
+    return shift, -is_odd if odd else is_odd, (m - shift) // 2
 
 
 def _size(m: Any, q: Any) -> int:
@@ -98,15 +111,20 @@ def _agree(values: Any, m: Any, q: Any, odd: bool) -> Any:
 
     The number of negative pivots of the matrix less a number is that of its eigenvalues below the number.
     """
-    diagonal, first, beside, position = _matrix(m, q, odd, _size(m, q))
-    width = 1e-6 * (np.square(m) + np.abs(q) + 1)
+    shift, first, position = _start(m, odd)
+    width, size = 1e-6 * (np.square(m) + np.abs(q) + 1), np.abs(q)
+    squares = np.square(q)
+    doubled = squares * (1.0 + ((shift == 0) & (not odd)))  # of the first element beside the diagonal
     counts = []
     for limit in (values - width, values + width):
-        pivot = diagonal[..., 0] + first * q - limit
+        pivot = np.square(shift) + first * q - limit
         below = np.asarray(pivot < 0, np.int64)
-        for k in range(1, diagonal.shape[-1]):
-            step = np.square(q * beside[..., k - 1]) / np.where(pivot == 0, 1e-300, pivot)
-            pivot = diagonal[..., k] - limit - step
+        for k in range(1, _size(m, q)):
+            free = np.square(shift + 2.0 * k) - limit
+            # Where the rest of the diagonal is twice as large as q, a pivot as large as q is followed by such ones.
+            if k % 4 == 0 and not ((free < 2 * size) | (pivot < size)).any():
+                break
+            pivot = free - (doubled if k == 1 else squares) / np.where(pivot == 0, 1e-300, pivot)
             below += pivot < 0
         counts.append(below)
     return (counts[0] == position) & (counts[1] == position + 1)
