@@ -110,7 +110,8 @@ def _by_blas(a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
     if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
         return None
     try:
-        return ArrayImpl(state.silently(blas.dot, x, y), a.weak_type and b.weak_type)
+        by = np.dot if y.ndim == 1 and x.size < blas.LEAST else blas.dot
+        return ArrayImpl(state.silently(by, x, y), a.weak_type and b.weak_type)
     except NUMPY_REFUSES:
         if type(x) is Absent or type(y) is Absent:
             out = _by_blas(ArrayImpl(a._value, a.weak_type), ArrayImpl(b._value, b.weak_type))

@@ -82,7 +82,7 @@ def _of_two(ufunc: np.ufunc) -> Callable[..., Any]:
     of_many = own.of_many(ufunc)
 
     def either(x: Any, y: Any) -> Any:
-        return (of_many if rules.size_of_both(x, y) >= own.MANY else ufunc)(x, y)
+        return (of_many if rules.size_of_both(x, y) >= own.MANY_PAIRS else ufunc)(x, y)
 
     def translate(program: native.Program, dtype: np.dtype[Any], x: Any, y: Any) -> native.Position:
         return native.translate(program, ufunc, {}, dtype, [x, y])
