@@ -11,8 +11,8 @@ from setuptools import Extension, setup
 LOOPS = "src/pullback/backends/host/loops"
 PAIRS = "src/pullback/backends/host/pairs"
 NAMES = (
-    "portable", "reduce", "reduced", "fused", "special", "elementary", "rows", "planes", "products", "moves", "windows",
-    "convolve", "picks", "each_row", "fourier", "foreign", "runner", "expressions", "choice",
+    "portable", "reduce", "reduced", "fused", "special", "elementary", "rows", "planes", "products", "batches",
+    "moves", "windows", "convolve", "picks", "each_row", "fourier", "foreign", "runner", "expressions", "choice",
 )  # fmt: skip
 HEADERS = [f"src/pullback/backends/host/{name}.h" for name in NAMES]
 OF_PAIRS = [f"src/pullback/backends/host/{name}.h" for name in ("portable", "doubles", "pair_formulas")]

@@ -104,6 +104,7 @@ def small_blocks(large: int = 4, block: int = 16, by_numpy: bool = False) -> Ite
         patch.setattr(native, "SHARE", 1)
         for module in (own, rules):
             patch.setattr(module, "MANY", large)
+        patch.setattr(own, "MANY_PAIRS", large)
         for function in special.BY_SIZE:
             patch.setattr(function, "least", large)
         if by_numpy:

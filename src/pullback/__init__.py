@@ -20,6 +20,7 @@ from pullback import numpy as numpy
 from pullback import start as _start
 from pullback.core.faces import face as _face
 from pullback.primitives.special import compositions as _compositions  # registers lowering rules
+from pullback.primitives.special import log_gamma as _log_gamma  # registers lowering rules
 from pullback.primitives.special import normal as _normal  # registers lowering rules
 from pullback.spmd.pmap import pmap as pmap
 from pullback.spmd.shard_map import shard_map as shard_map

@@ -369,6 +369,10 @@ ELSEWHERE = {
         ),
         "tests/scipy/special/test_orders.py",
     ),
+    **dict.fromkeys(
+        ("hyp0f1_by_parameter", "wright_bessel_by_parameters", "log_wright_bessel_by_parameters"),
+        "tests/scipy/special/test_parameters.py",
+    ),
     "call_hi_primitive": "tests/transforms/custom/test_hi_primitive.py",
     "custom_call": "the other primitive of calls with rules, in programs",
     "platform_index": "an integer",

@@ -229,9 +229,9 @@ OF_INTERPOLATION = {
 OF_EQUATIONS = {
     f"scipy.integrate.{name}"
     for name in (
-        "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory", "Trajectory",
-        "cubature", "dblquad", "nquad", "solve_dde", "solve_hamiltonian", "solve_ivp", "solve_sde", "solve_symplectic",
-        "tplquad",
+        "BVPResult", "BrownianPath", "CubatureRegion", "CubatureResult", "OdeResult", "OdeSolution", "PhaseTrajectory",
+        "Trajectory", "cubature", "dblquad", "nquad", "solve_bvp", "solve_dde", "solve_hamiltonian", "solve_ivp",
+        "solve_sde", "solve_symplectic", "tplquad",
     )
 }  # fmt: skip
 """Functions of other functions, and their results: ``tests/scipy/integrate`` has their laws."""

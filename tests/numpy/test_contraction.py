@@ -547,3 +547,14 @@ def test_products_of_columns_are_products_of_rows_where_that_is_quicker(
         x, y = (np.random.default_rng(0).standard_normal(shape).astype(dtype) for shape in shapes)
         expected = np.tensordot(x, y, (axes, axes))
         np.testing.assert_allclose(contract(x, y), expected, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize(("rows", "loops"), [(1024, 1), (128, 0)])
+def test_large_matrices_that_are_computed_are_in_memory_before_they_are_transposed(rows: int, loops: int) -> None:
+    """The loop of no steps keeps the compiler from computing the matrix by columns."""
+    x, y = (np.random.default_rng(0).standard_normal((rows, n)).astype("f") for n in (512, 256))
+    of_given = jit(lambda x, y: lax.dot_general(x, y, (((0,), (0,)), ((), ()))))
+    of_computed = jit(lambda x, y: of_given(jnp.tanh(x), y))
+    assert of_computed.lower(x, y).as_text().count("stablehlo.while") == loops
+    assert "stablehlo.while" not in of_given.lower(x, y).as_text()
+    np.testing.assert_allclose(of_computed(x, y), np.tanh(x).T @ y, 1e-3, 1e-3)

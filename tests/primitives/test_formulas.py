@@ -196,3 +196,11 @@ def test_nested_calls_are_found(tmp_path: Path) -> None:
 def test_nested_calls_are_counted() -> None:
     nested = "mul(ops.add(x, exp(neg_p.bind(y))), z)"
     assert [depth(ast.parse(text)) for text in (nested, "mul(add(x, y), add(y, z))", "x * y + np.sin(z)")] == [3, 2, 0]
+
+
+@pytest.mark.parametrize("degree", [1, 2, 5, 6])
+def test_polynomials_by_pairs_are_those_by_horners_rule(degree: int) -> None:
+    coefficients = [(-0.5) ** k * (k + 1) for k in range(degree + 1)]
+    x = np.linspace(-1, 1, 21)
+    by_pairs = formula(lambda x: formulas.polynomial_by_pairs(x, coefficients))
+    np.testing.assert_allclose(by_pairs(jnp.asarray(x, np.float32)), np.polyval(coefficients, x), 1e-6, 1e-6)

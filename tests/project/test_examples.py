@@ -27,6 +27,10 @@ def test_newton_sqrt() -> None:
 
 
 @pytest.mark.slow
+def test_string_density() -> None:
+    assert "3 of 3 comparisons agree" in run("string_density.py")
+
+
 def test_boundary_value(tmp_path: Path) -> None:
     assert "3 of 3 comparisons agree" in run("boundary_value.py", str(tmp_path / "solution.png"))
 

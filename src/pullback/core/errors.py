@@ -17,7 +17,7 @@ PullbackError
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
-│   └── DegenerateSolutionError (ValueError)   a solution of an optimisation problem that has no derivative
+│   └── DegenerateSolutionError (ValueError)   a solution of a problem that has no derivative
 ├── CustomRuleError (TypeError, ValueError)  a user's rule whose result has the wrong form or type
 │   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that must be an argument
 ├── MissingCustomRuleError (AttributeError)  a function called before its rules were defined
@@ -623,7 +623,7 @@ class SingularMatrixError(PullbackError, RuntimeError, ValueError):
 
 
 class DegenerateSolutionError(NotDifferentiableError, ValueError):
-    """A solution of an optimisation problem has no derivative: its optimality conditions do not determine one."""
+    """A solution has no derivative: none was found, or the conditions that it satisfies do not determine one."""
 
 
 class SparseEfficiencyError(PullbackError, ValueError):

@@ -37,6 +37,7 @@ from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.linalg.contraction import Dims, dot_general_p, precisely
 from pullback.primitives.reductions import reduce_or, reduce_sum
+from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
 from pullback.transforms.programs.placement import spread
 
 __all__ = [
@@ -109,7 +110,8 @@ def _by_blas(a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
     if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
         return None
     try:
-        return ArrayImpl(state.silently(blas.dot, x, y), a.weak_type and b.weak_type)
+        by = np.dot if y.ndim == 1 and x.size < blas.LEAST else blas.dot
+        return ArrayImpl(state.silently(by, x, y), a.weak_type and b.weak_type)
     except NUMPY_REFUSES:
         if type(x) is Absent or type(y) is Absent:
             out = _by_blas(ArrayImpl(a._value, a.weak_type), ArrayImpl(b._value, b.weak_type))
@@ -644,9 +646,6 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 # Convolution -------------------------------------------------------------------------------------------------------
 
-_WINDOW = 1 << 22  # the most elements of windows in one chunk,
-_TAPS = 1 << 11  # and the most elements of the shorter vector
-
 
 def convolve(
     a: ArrayLike,
@@ -740,29 +739,16 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
     """
     n, m = a.shape[0], v.shape[0]
     if mode == "valid":
-        count = n - m + 1
+        padding = (0, 0)
     else:
         start, count = (0, n + m - 1) if mode == "full" else (before, n)
-        a = slicing.pad(a, 0, [(m - 1 - start, count - n + start, 0)])
-    chunk = min(_WINDOW // (count + _TAPS) + 1, _TAPS)
-    total = None
-    for first in range(0, m, chunk):
-        size = min(chunk, m - first)
-        windows = _windows(slicing.slice_in_dim(a, first, first + count + size - 1, 0), size)
-        taps = slicing.slice_in_dim(v, first, first + size, 0)
-        term = dot_general_p.bind(taps, windows, dimension_numbers=_PRODUCTS[1, 2])
-        total = term if total is None else ops.add(total, term)
-    return total
+        padding = (m - 1 - start, count - n + start)
+    x, kernel = shapes.reshape(a, (1, 1, n)), shapes.reshape(v, (1, 1, m))
+    out = conv_general_dilated_p.bind(
+        x, kernel, geometry=Geometry((1,), (padding,), (1,), (1,)), dimension_numbers=_ALONG_LAST, precision=None,
+        feature_group_count=1, batch_group_count=1,
+    )  # fmt: skip
+    return shapes.reshape(out, out.shape[2:])
 
 
-def _windows(x: Any, count: int) -> Any:
-    """Return the matrix whose ``count`` rows are windows of the vector ``x``: row j starts at ``x[j]``.
-
-    Rows have as many elements as fit: ``len(x) - count + 1``. The matrix is made without a gather: copies of ``x`` are
-    reshaped to rows that are one element longer than ``x``.
-    """
-    n = x.shape[0]
-    copies = shapes.broadcast_in_dim(x, (count + 1, n), (1,))
-    flat = slicing.slice_in_dim(shapes.reshape(copies, ((count + 1) * n,)), 0, count * (n + 1), 0)
-    rows = shapes.reshape(flat, (count, n + 1))
-    return slicing.slice_in_dim(rows, 0, n - count + 1, 1)
+_ALONG_LAST = ConvDimensionNumbers(*[(0, 1, 2)] * 3)

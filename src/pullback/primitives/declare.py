@@ -163,10 +163,11 @@ def host_fused(
             return ans, jvp(*tangents, *primals, ans, **params)
 
     def function(x: Any, **params: Any) -> Any:
-        if not state.trace.quick:
+        trace = state.trace
+        if not trace.quick or (host is None and not trace.differentiates):
             return otherwise(x, **params)
-        if is_here(x):
-            fits = host is not None and (x.size < large or (fused is not None and fused(x, **params)))
+        if host is not None and is_here(x):
+            fits = x.size < large or (fused is not None and fused(x, **params))
         else:
             fits = jvp is not None and is_differentiated_here(x)
         return p.bind(x, **params) if fits else otherwise(x, **params)

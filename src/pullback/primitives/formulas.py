@@ -155,6 +155,23 @@ def polynomial(x: Formula, coefficients: Sequence[float]) -> Any:
     return Formula(ops.polynomial(x.array, coefficients))
 
 
+def polynomial_by_pairs(x: Any, coefficients: Sequence[float]) -> Any:
+    """Evaluate a polynomial, with coefficients from the highest power down, by terms in pairs.
+
+    The pairs are the coefficients of a polynomial in ``x**2``, which Horner's rule evaluates: its chain of operations
+    that wait for others has half the length. The constant is added last, as one sum that is near to the result rounds
+    less than several.
+    """
+    *powers, constant = coefficients
+    if len(powers) % 2:
+        powers.insert(0, 0.0)
+    pairs = [low + high * x if high else low for high, low in zip(powers[::2], powers[1::2], strict=True)]
+    squared, value = square(x), pairs[0]
+    for pair in pairs[1:]:
+        value = value * squared + pair
+    return value * x + constant
+
+
 def where(which: Any, x: Any, y: Any) -> Any:
     """Select ``x`` where the boolean ``which`` is true, else ``y``."""
     out = _new(Formula)

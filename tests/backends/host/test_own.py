@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pullback.backends.host import own, rules
+from pullback.backends.host import own, rules, special
 
 EDGES = [-np.inf, -2.5, -0.0, 0.0, 1e-42, 1.5, np.inf, np.nan]
 FLOATS = [np.float32, np.float64]
@@ -68,3 +68,28 @@ def test_choices(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_choices_of_wide_elements_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.arange(12.0) * 1j
     by_both(monkeypatch, rules.select, x.imag > 3, x, -x, calls=False)
+
+
+def test_two_operands_as_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of one shape, and a number beside an array, are not copied; the bits are those of broadcast operands."""
+    if np.arctan2 not in own.REPLACED:
+        pytest.skip("NumPy computes arc tangents")
+    function = own.of_many(np.arctan2)
+    x = np.linspace(-2, 3, 1200, dtype=np.float32).reshape(30, 40)
+    for y in (np.cos(x), np.float32(1.5), 1.5, -0.0, np.cos(x[:1]), np.cos(x).T.copy().T):
+        with monkeypatch.context() as patch:
+            if not isinstance(y, np.ndarray) or (y.flags.c_contiguous and y.shape == x.shape):
+                patch.setattr(np, "broadcast_arrays", None)
+            got = function(x, y)
+        wide = np.ascontiguousarray(np.broadcast_to(np.float32(y), x.shape))
+        assert got.dtype == np.float32
+        assert got.tobytes() == function(x, wide).tobytes()
+
+
+def test_the_least_arrays_of_two_operands() -> None:
+    if np.arctan2 not in own.REPLACED:
+        pytest.skip("NumPy computes arc tangents")
+    x = np.linspace(-2, 3, own.MANY_PAIRS, dtype=np.float32)
+    y = np.cos(x)
+    assert special.elementary(np.arctan2)(x, y).tobytes() == own.of_many(np.arctan2)(x, y).tobytes()
+    assert special.elementary(np.arctan2)(x[1:], y[1:]).tobytes() == np.arctan2(x[1:], y[1:]).tobytes()

@@ -23,6 +23,7 @@ from pullback.backends.host import native, pending
 from pullback.backends.host import special as loops
 from pullback.core.array import ArrayImpl
 from pullback.core.config import override
+from pullback.primitives.special import bessel
 from pullback.primitives.special.log_incomplete import normal_hazard
 from tests.helpers import ROOT, small_blocks, value
 from tests.project.targets import OPTIONS
@@ -55,6 +56,11 @@ def _logistic(x: Any) -> Any:
     return np.where(x < 0, e, 1) / (1 + e)
 
 
+def _unscaled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a Bessel function without factor, of numbers at which it is a finite double."""
+    return lambda x: function(np.clip(x, -500, 500))
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "erf": (loops.erf, scipy.special.erf), "erfc": (loops.erfc, scipy.special.erfc),
     "ndtr": (loops.ndtr, scipy.special.ndtr), "gelu": (loops.gelu, lambda x: x * scipy.special.ndtr(x)),
@@ -64,6 +70,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "half_gaussian": (lambda x: loops.gaussian(x, factor=0.5), lambda x: np.exp(-0.5 * x * x)),
     "logistic": (loops.logistic, _logistic),
     "logistic_slope": (loops.logistic_slope, lambda x: _logistic(x) * _logistic(-x)),
+    "i0": (bessel.i0_p.host_rule, _unscaled(scipy.special.i0)),
+    "i1": (bessel.i1_p.host_rule, _unscaled(scipy.special.i1)),
+    "i0e": (loops.i0e, scipy.special.i0e), "i1e": (loops.i1e, scipy.special.i1e),
+    "bessel_fall": (bessel.bessel_fall_p.host_rule, bessel._fall_host), "ndtri": (loops.ndtri, scipy.special.ndtri),
     "erfcx": (lambda x: native.applied("erfcx", x), scipy.special.erfcx),
     "normal_hazard": (
         lambda x: native.applied("normal_hazard", x),
@@ -84,6 +94,8 @@ ULPS = {
 """The errors of the functions that are computed in single precision; others are rounded from double precision."""
 POINTS = np.concatenate([
     np.linspace(-12, 12, 40_001), np.geomspace(1e-38, 1e38, 20_000), -np.geomspace(1e-38, 1e4, 20_000),
+    np.linspace(0, 1, 5_000), np.geomspace(1e-45, 1e-38, 500), 1 - np.geomspace(1e-7, 1, 1_000),
+    np.linspace(15, 120, 3_000), np.linspace(-120, -15, 3_000),
 ]).astype(np.float32)  # fmt: skip
 EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 2.0, 1e-45, -1e-45, 3.4e38, -3.4e38, -1, -2], np.float32)
 
@@ -131,6 +143,37 @@ def test_incomplete_gamma_functions_at_edges() -> None:
         np.testing.assert_allclose(loops.gammainc(y, one), scipy.special.gammainc(y, 2), 3e-7, 1e-44)
 
 
+def test_zeta_functions_are_rounded_from_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    s = np.concatenate([rng.uniform(1, 30, 20_000), 1 + 10 ** rng.uniform(-6, 3, 20_000)]).astype(np.float32)
+    q = np.concatenate([rng.uniform(0, 12, 20_000), 10 ** rng.uniform(-38, 35, 20_000)]).astype(np.float32)
+    exact = scipy.special.zeta(s.astype(np.float64), q.astype(np.float64))
+    got, known = loops.zeta(s, q), exact.astype(np.float32)
+    fine = np.isfinite(known)
+    np.testing.assert_array_equal(got[~fine], known[~fine])
+    ulps = np.abs(got - exact)[fine] / np.spacing(np.maximum(known[fine], np.float32(1e-38)))
+    assert ulps.max() < 0.52, (s[fine][ulps.argmax()], q[fine][ulps.argmax()], ulps.max())
+    monkeypatch.setattr(loops, "_SHARE", 1)
+    for part in (slice(7, 5000), slice(1, None, 3)):  # wherever an element is
+        np.testing.assert_array_equal(loops.zeta(s[part], q[part]), got[part])
+
+
+def test_zeta_functions_at_edges() -> None:
+    edges = np.array([
+        0, -0.0, 1e-45, 1e-38, 0.5, 1, 1.0000001, 2, 2.5, 3, 400, 401, 1e4, 1e30, 3e38, np.inf, -0.5, -1, -2.5, -np.inf,
+        np.nan,
+    ], np.float32)  # fmt: skip
+    s, q = (v.ravel() for v in np.meshgrid(edges, edges))
+    fine = ~((q < 0) & (s > 1e3)) & ~np.isneginf(q)  # where SciPy's sum does not end
+    s, q = s[fine], q[fine]
+    np.testing.assert_allclose(loops.zeta(np.tile(s, 20), np.tile(q, 20)), np.tile(scipy.special.zeta(s, q), 20), 3e-7)
+    y = np.linspace(0.1, 70, 5000, dtype=np.float32)
+    for one in (np.float32(2), 2, np.asarray(2, np.float32)):
+        np.testing.assert_allclose(loops.zeta(one, y), scipy.special.zeta(2, y), 3e-7)
+        np.testing.assert_allclose(loops.zeta(y + 1, one), scipy.special.zeta(y + 1, 2), 3e-7, 1e-44)
+    assert loops.zeta(y.astype(np.float64), 2.0).dtype == np.float64
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_edges_are_those_of_few_numbers(name: str) -> None:
     few = {"erfcx": special.erfcx, "log_ndtr": special.log_ndtr, "normal_hazard": normal_hazard}.get(name)
@@ -139,7 +182,8 @@ def test_edges_are_those_of_few_numbers(name: str) -> None:
     else:
         expected = FUNCTIONS[name][0](EDGES)
     got = native.applied(name, EDGES)
-    np.testing.assert_allclose(got, expected, 2e-7)
+    # Half of the least number may be rounded up or down.
+    np.testing.assert_allclose(got, expected, 2e-7, 1.5e-45 if name in ("i1", "i1e") else 0)
     np.testing.assert_array_equal(np.signbit(got[got == got]), np.signbit(expected[got == got]))
 
 
@@ -156,7 +200,8 @@ def test_an_element_has_the_same_bits_wherever_it_is(name: str, size: int) -> No
 PUBLIC: dict[str, Callable[..., Any]] = {
     "erf": special.erf, "erfc": special.erfc, "ndtr": special.ndtr, "log_ndtr": special.log_ndtr,
     "erfcx": special.erfcx, "gammaln": special.gammaln, "digamma": special.digamma,
-    "expit": special.expit, "gelu": lambda x: nn.gelu(x, approximate=False),
+    "expit": special.expit, "i0": special.i0, "i1": special.i1, "i0e": special.i0e, "i1e": special.i1e,
+    "ndtri": special.ndtri, "gelu": lambda x: nn.gelu(x, approximate=False),
 }  # fmt: skip
 
 
@@ -257,4 +302,5 @@ ONE_OPERAND = (
     "exp", "expm1", "log", "log1p", "sinh", "cosh", "tan", "arcsin", "arccos", "arctan", "arcsinh", "arccosh",
     "arctanh", "cbrt", "erf", "erfc", "ndtr", "gelu", "gaussian", "half_gaussian", "logistic", "logistic_slope",
     "erfcx", "log_ndtr", "normal_hazard", "lgamma", "digamma", "trigamma", "softmax", "log_softmax",
+    "i0", "i1", "i0e", "i1e", "bessel_fall", "ndtri",
 )  # fmt: skip

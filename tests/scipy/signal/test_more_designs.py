@@ -199,3 +199,11 @@ def test_what_makes_no_sense_is_refused() -> None:
             warnings.simplefilter("ignore")
             with pytest.raises(errors.PullbackError, match=text):
                 call()
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_bands_of_real_roots_are_in_scipys_order(kind: Any) -> None:
+    z, p = np.array([-0.5, 0.3], kind), np.array([-1.0, -2.0, -3.5], kind)
+    with enable_x64(True):
+        for name in ("lp2bp_zpk", "lp2bs_zpk"):
+            close(getattr(signal, name)(z, p, 1.5, 3.0, 0.7), getattr(scipy.signal, name)(z, p, 1.5, 3.0, 0.7))

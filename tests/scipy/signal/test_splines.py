@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from pullback import errors, jit, vmap
+from pullback import errors, jit, make_jaxpr, vmap
 from pullback.core.config import enable_x64
 from pullback.scipy import signal
 from tests.scipy.signal.comparisons import by_formula, close, derivatives
@@ -93,3 +93,8 @@ def test_what_makes_no_sense_is_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(errors.PullbackError, match=text):
             call()
+
+
+def test_programs_are_as_short_for_long_signals() -> None:
+    lengths = {len(make_jaxpr(signal.cspline1d)(np.ones(n)).eqns) for n in (20, 2000)}
+    assert len(lengths) == 1

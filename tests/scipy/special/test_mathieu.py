@@ -69,3 +69,27 @@ def test_slopes_are_those_of_differences(odd: bool) -> None:
         values = [np.asarray(function(m, q + k * h)) for k in (-2, -1, 1, 2)]
         difference = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * h)
         np.testing.assert_allclose(slopes, difference, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_orders_are_told_from_the_pivots_of_the_first_rows(odd: bool) -> None:
+    """Later pivots are not computed where they must be positive; NaN and parameters of zero do not change this."""
+    m, q = np.meshgrid([1.0, 2, 3, 8, 40, 200], [-90.0, -0.5, 0.0, 0.3, 15.0, 80.0], indexing="ij")
+    values = np.vectorize(lambda m, q: mathieu._eigenpair(m, q, odd)[0])(m, q)
+    for each in (slice(None), *np.ndindex(m.shape)):
+        assert mathieu._agree(values[each], m[each], q[each], odd).all()
+        assert not mathieu._agree(values[each], m[each] + 2, q[each], odd).any()
+    values[1] = np.nan
+    agree = mathieu._agree(values, m, q, odd)
+    assert agree[0].all()
+    assert not agree[1].any()
+    assert agree[2:].all()
+
+
+def test_wrong_values_among_many_are_found() -> None:
+    """So many numbers are computed on all cores."""
+    m, q = np.full(10_000, 5.0), np.full(10_000, 3.0)
+    q[7777] = 20.80281963237354
+    values = mathieu.characteristic(m, q, odd=False)
+    assert values[7777] == pytest.approx(37.306215387871255, rel=1e-13)
+    np.testing.assert_array_equal(np.delete(values, 7777), scipy.special.mathieu_a(5, 3))

@@ -129,12 +129,10 @@ def test_the_host_computes_within_programs_batches_and_gradients() -> None:
 
 
 def test_operands_without_a_derivative_are_refused() -> None:
-    with pytest.raises(errors.NotDifferentiableError, match="wright_bessel has no derivative by a, a formula of which"):
-        pullback.grad(special.wright_bessel)(0.5, 1.0, 1.0)
-    with pytest.raises(errors.NotDifferentiableError, match="mathieu_cem has no derivative by q"):
-        pullback.grad(lambda q: special.mathieu_cem(1, q, 30.0)[0])(0.5)
-    with pytest.raises(errors.NotDifferentiableError, match=r"mathieu_a\.slope has no derivative by q"):
-        pullback.grad(pullback.grad(special.mathieu_a, 1), 1)(1.0, 0.5)
+    with pytest.raises(errors.NotDifferentiableError, match="mathieu_modcem1 has no derivative by q, a formula of whi"):
+        pullback.grad(lambda q: special.mathieu_modcem1(1, q, 0.3)[0])(0.5)
+    with pytest.raises(errors.NotDifferentiableError, match="mathieu_a has no derivative by m"):
+        pullback.grad(special.mathieu_a)(1.0, 0.5)
 
 
 def test_derivatives_at_special_points() -> None:

@@ -1,4 +1,4 @@
-"""Convolutions of images by ``loops``, the module in C, on all cores, where its tiles suit them and the processor."""
+"""Convolutions of vectors by NumPy, and of images by ``loops``, the module in C, where its tiles suit the processor."""
 
 from __future__ import annotations
 
@@ -42,6 +42,53 @@ def convolved(x: Any, kernel: Any, padding: Padding) -> Any:
     products = out.size * math.prod(kernel.shape[:3])
     _loops.convolve(_padded(x, padding), _panels(kernel), out, min(cores() - 1, products // _SHARE))
     return out
+
+
+def of_vector(x: Any, kernel: Any, low: int, high: int) -> Any:
+    """Convolve a vector by NumPy, without compiling a program, in steps of one element.
+
+    Args:
+      x: a vector.
+      kernel: a vector, not longer than ``x`` with its zeros.
+      low, high: how many zeros are before and behind ``x``; negative numbers remove elements.
+    """
+    if kernel.dtype.kind == "c":
+        kernel = kernel.conj()  # NumPy's correlation is with the conjugate
+    if low == high == len(kernel) - 1 <= len(x) - 1:
+        return np.correlate(x, kernel, "full")
+    n = len(x)
+    if low <= 0 and high <= 0:
+        return np.correlate(x[-low : n + high], kernel, "valid")
+    padded = np.zeros(n + low + high, x.dtype)
+    padded[max(low, 0) : low + n + min(high, 0)] = x[max(-low, 0) : n + min(high, 0)]
+    return np.correlate(padded, kernel, "valid")
+
+
+def of_vectors(x: Any, kernel: Any, low: int, high: int) -> Any:
+    """Convolve vectors as :func:`of_vector` does, and sum features.
+
+    Args:
+      x: an array with the axes batch, groups, features and space.
+      kernel: an array with the axes groups, features of the result, features and space.
+      low, high: the zeros.
+
+    Returns:
+      An array with the axes batch, groups, features of the result and space.
+    """
+    (n, groups, features, length), (_, results, _, m) = x.shape, kernel.shape
+    count = length + low + high - m + 1
+    if n * groups * features * results > _MOST_CALLS and count * m < _LEAST_OF_CALL:
+        zeros = [(0, 0)] * 3 + [(max(low, 0), max(high, 0))]
+        x = np.pad(x[..., max(-low, 0) : length + min(high, 0)], zeros)
+        windows = np.lib.stride_tricks.sliding_window_view(x, m, 3)
+        return np.einsum("ngcsm,gocm->ngos", windows, kernel, optimize=True)
+    out = np.zeros((n, groups, results, count), x.dtype)
+    for i, group, result, feature in np.ndindex(n, groups, results, features):
+        out[i, group, result] += of_vector(x[i, group, feature], kernel[group, result, feature], low, high)
+    return out
+
+
+_MOST_CALLS, _LEAST_OF_CALL = 16, 4096  # calls for vectors, and products for which a call is worth its time
 
 
 def _suits(n: int, counts: list[int], kernel: tuple[int, ...]) -> bool:

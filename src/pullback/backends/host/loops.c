@@ -433,7 +433,8 @@ static const Named OWN_LOOPS[] = {
     {"gaussian f", gaussian_f}, {"half_gaussian f", half_gaussian_f}, {"logistic f", logistic_f},
     {"logistic_slope f", logistic_slope_f}, {"lgamma f", lgamma_f}, {"digamma f", digamma_f},
     {"trigamma f", trigamma_f}, {"normal_hazard f", normal_hazard_f}, {"hypot f", hypot_f},
-    {"gammainc f", gammainc_f},
+    {"gammainc f", gammainc_f}, {"zeta f", zeta_f}, {"ndtri f", ndtri_f}, {"bessel_fall f", bessel_fall_f},
+    {"i0 f", i0_f}, {"i1 f", i1_f}, {"i0e f", i0e_f}, {"i1e f", i1e_f},
     {"exp f", exp_f}, {"expm1 f", expm1_f}, {"sinh f", sinh_f}, {"cosh f", cosh_f}, {"log f", natural_log_f},
     {"log1p f", log1p_f}, {"arcsinh f", asinh_f}, {"arccosh f", acosh_f}, {"arctanh f", atanh_f}, {"cbrt f", cbrt_f},
     {"tan f", tan_f}, {"arcsin f", asin_f}, {"arccos f", acos_f}, {"arctan f", atan_f}, {"arctan2 f", atan2_f},
@@ -617,6 +618,7 @@ static void share(Job *job) {
 }
 
 #include "products.h"
+#include "batches.h"
 #include "moves.h"
 #include "windows.h"
 #include "convolve.h"
@@ -1103,6 +1105,7 @@ static PyMethodDef METHODS[] = {
     {"turn", turn, METH_VARARGS, turn_doc},
     {"use_blas", use_blas, METH_O, use_blas_doc},
     {"alone", alone, METH_O, alone_doc},
+    {"decompose", decompose, METH_VARARGS, decompose_doc},
     {"limit", limit, METH_O, limit_doc},
     {"loops_go_on", loops_go_on, METH_O, loops_go_on_doc},
     {"taking", taking, METH_NOARGS, taking_doc},

@@ -19,6 +19,10 @@ MANY = 2048
 """The least elements of arrays for which host rules call a loop of the module: the call takes 3 us.
 
 On fewer elements NumPy's functions take as long as that."""
+MANY_PAIRS = 768
+"""The same number for functions of two operands, of which NumPy computes one result after the other.
+
+On an AMD EPYC 1000 arc tangents take NumPy 15.5 us and the loop 9.1; 512 take both 8."""
 
 
 _SINGLE = np.dtype(np.float32)
@@ -87,11 +91,15 @@ def of_many(ufunc: np.ufunc) -> Callable[..., Any]:
     def of_arrays(*operands: Any) -> Any:
         if any(getattr(x, "dtype", _SINGLE) != _SINGLE for x in operands):
             return ufunc(*operands)
-        arrays = list(np.broadcast_arrays(*[np.asarray(x, _SINGLE) for x in operands]))
+        name, arrays = f"{ufunc.__name__} f", [np.asarray(x, _SINGLE) for x in operands]
+        done = apply(name, _SINGLE, *arrays, helpers=min(cores() - 1, max([x.size for x in arrays]) // _SHARE))
+        if done is not None:  # mostly: what is below takes 15 us
+            return done
+        arrays = list(np.broadcast_arrays(*arrays))
         out = np.empty_like(arrays[0]) if len({x.strides for x in arrays}) == 1 else np.empty(arrays[0].shape, _SINGLE)
         order = sorted(range(out.ndim), key=out.strides.__getitem__, reverse=True)
         arrays = [np.ascontiguousarray(x.transpose(order)) for x in arrays]
-        done = apply(f"{ufunc.__name__} f", _SINGLE, *arrays, helpers=min(cores() - 1, out.size // _SHARE))
+        done = apply(name, _SINGLE, *arrays, helpers=min(cores() - 1, out.size // _SHARE))
         return ufunc(*operands) if done is None else done.transpose(np.argsort(order))
 
     return of_arrays

@@ -137,7 +137,7 @@ def power(x: Any, y: Any) -> Any:
     """Raise to a power. Integers wrap; for a negative exponent the integer result is the reciprocal, truncated."""
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     if dtype.kind not in "iu":
-        if dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5:
+        if dtype.kind == "f" and not getattr(y, "ndim", 0) and y == 0.5:
             return _square_root(x if hasattr(x, "dtype") else dtype.type(x))
         return (_power_of_many if size_of_both(x, y) >= MANY else np.power)(x, y)
     x, y = _pair(x, y)
@@ -384,6 +384,11 @@ def _by_quick_loops(slow: np.ufunc) -> Callable[[Callable[..., Any]], Callable[.
 
 def size_of_both(x: Any, y: Any) -> int:
     """The number of elements of the result of an operation on two arrays or numbers."""
+    try:
+        if x.shape == y.shape:  # fast path
+            return x.size  # type: ignore[no-any-return]
+    except AttributeError:  # a number
+        pass
     have, other = getattr(x, "shape", ()), getattr(y, "shape", ())
     if have == other or not have or not other:
         return max(getattr(x, "size", 1), getattr(y, "size", 1))

@@ -25,6 +25,11 @@ def has_loop(x: Any, **params: Any) -> bool:
     return native.loops is not None and x.dtype == _single
 
 
+def has_loop_of_two(x: Any, y: Any) -> bool:
+    """The same for the rules of two operands, one of which may be a number."""
+    return has_loop(x if hasattr(x, "dtype") else y)
+
+
 def by_loop(rule: Callable[..., Any], name: str | Callable[..., str], many: float = math.inf) -> Callable[..., Any]:
     """Extend a host rule of one operand: a loop in C computes many numbers in single precision.
 
@@ -77,7 +82,7 @@ def _of_two(ufunc: np.ufunc) -> Callable[..., Any]:
     of_many = own.of_many(ufunc)
 
     def either(x: Any, y: Any) -> Any:
-        return (of_many if rules.size_of_both(x, y) >= own.MANY else ufunc)(x, y)
+        return (of_many if rules.size_of_both(x, y) >= own.MANY_PAIRS else ufunc)(x, y)
 
     def translate(program: native.Program, dtype: np.dtype[Any], x: Any, y: Any) -> native.Position:
         return native.translate(program, ufunc, {}, dtype, [x, y])
@@ -101,22 +106,38 @@ trigamma = by_loop(lambda x: _zeta(2.0, x), "trigamma", many=32)  # 1,000 number
 logistic = by_loop(rules.logistic, "logistic")
 logistic_slope = by_loop(rules.logistic_slope, "logistic_slope")
 
-_gammainc = rules.special("gammainc")
+i0e, i1e = (by_loop(rules.special(name), name, many=128) for name in ("i0e", "i1e"))
+ndtri = by_loop(rules.special("ndtri"), "ndtri", many=512)
 
 
-def gammainc(a: Any, x: Any) -> Any:
-    """The regularized lower incomplete gamma function: many numbers by a loop, and those that it leaves by SciPy's."""
-    largest = a if np.ndim(a) > np.ndim(x) else x
-    if native.loops is None or getattr(largest, "size", 0) < own.MANY or largest.dtype != _single:
-        return _gammainc(a, x)
-    a, x = (np.asarray(v, _single, order="C") for v in (a, x))
-    out = own.apply("gammainc f", _single, a, x, helpers=min(cores() - 1, largest.size // _SHARE))
-    if out is None:
-        return _gammainc(a, x)
-    left = np.isnan(out)
-    if left.any():
-        out[left] = _gammainc(*(v[left] if v.ndim else np.full(np.count_nonzero(left), v) for v in (a, x)))
-    return out
+def _by_loop_of_two(name: str, many: int) -> Callable[..., Any]:
+    """Make the host rule of a function of SciPy's of two operands, many of which a loop in C computes.
 
+    The loop returns NaN for the numbers that it leaves to SciPy's function.
+
+    Args:
+      name: that of the loop without the dtype, and of the function.
+      many: the least numbers that the loop computes.
+    """
+    rule = rules.special(name)
+
+    def of_two(x: Any, y: Any) -> Any:
+        largest = x if np.ndim(x) > np.ndim(y) else y
+        if native.loops is None or getattr(largest, "size", 0) < many or largest.dtype != _single:
+            return rule(x, y)
+        x, y = (np.asarray(v, _single, order="C") for v in (x, y))
+        out = own.apply(f"{name} f", _single, x, y, helpers=min(cores() - 1, largest.size // _SHARE))
+        if out is None:
+            return rule(x, y)
+        left = np.isnan(out)
+        if left.any():
+            out[left] = rule(*(v[left] if v.ndim else np.full(np.count_nonzero(left), v) for v in (x, y)))
+        return out
+
+    return of_two
+
+
+gammainc = _by_loop_of_two("gammainc", 512)
+zeta = _by_loop_of_two("zeta", 128)
 
 _SHARE = 1 << 12  # The numbers that are worth a thread.

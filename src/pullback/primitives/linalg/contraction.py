@@ -487,7 +487,7 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims, precision: Any) -> Any:
         x, xc, xb = _with_one_contracted_axis(hlo, x, pairs[0][0], len(pairs), xb)
         y, yc, yb = _with_one_contracted_axis(hlo, y, pairs[0][1], len(pairs), yb)
     if not xb and _is_quicker_by_rows(hlo, x, y, xc, yc):
-        x, xc = hlo.hidden(hlo.transpose(x, (1, 0))), (1,)
+        x, xc = hlo.hidden(hlo.transpose(_in_memory(hlo, x), (1, 0))), (1,)
     attributes = (
         f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {list(xb)}, "
         f"rhs_batching_dimensions = {list(yb)}, lhs_contracting_dimensions = {list(xc)}, "
@@ -514,6 +514,18 @@ def _is_quicker_by_rows(hlo: Any, x: Any, y: Any, xc: Shape, yc: Shape) -> bool:
     return is_large and rows * m * x.dtype.itemsize <= 1 << 25
 
 
+def _in_memory(hlo: Any, x: Any) -> Any:
+    """Return a large matrix such that it is not computed anew, element by element, in the order of its transposition.
+
+    The compiler would join the operations of which it is the result with the copy, and read their operands by columns.
+    """
+    from pullback.backends.hlo.in_place import is_exact, materialized
+
+    return x if math.prod(x.shape) < _LEAST_MATERIALIZED or is_exact(hlo, x) else materialized(hlo, x)
+
+
+_LEAST_MATERIALIZED = 1 << 18
+"""The least elements of a matrix that is written to memory before it is transposed."""
 _LEAST_COLUMNS = {np.dtype(np.float32): 8, np.dtype(np.float64): 64}
 """The least columns of the second matrix; in double precision the library is slow with few."""
 

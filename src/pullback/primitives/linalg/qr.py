@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import alone, blas
+from pullback.backends.host import alone, batches, blas
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -83,6 +83,9 @@ def _qr_host(x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
     if pivoting:
         return one_by_one(lambda a: _pivoted(a, full_matrices), results, x)
     k, n = results[0][0][-1], x.shape[-1]
+    found = batches.qr(x, k) if x.ndim > 2 else None
+    if found is not None:
+        return found
     if x.ndim > 2 or k > n:
         return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
     with suppress(np.linalg.LinAlgError):  # of NaNs

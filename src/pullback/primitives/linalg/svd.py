@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host import alone
+from pullback.backends.host import alone, batches
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl
 from pullback.core.dims import any_symbolic
@@ -118,11 +118,10 @@ def _svd_host(x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> lis
             wanted = _results(x.shape, x.dtype, full_matrices)
             outs = one_by_one(lambda a: _svd_by_qr(a, full_matrices), wanted, x)
             return outs if vectors else outs[:1]
-        if not vectors:
-            return [np.linalg.svd(x, compute_uv=False) if x.ndim > 2 else _svd_of_one(x, False, vectors=False)[0]]
         if x.ndim > 2:
-            u, s, vh = np.linalg.svd(x, full_matrices)
-            return s, u, vh
+            return _svd_of_many(x, full_matrices, vectors)
+        if not vectors:
+            return [_svd_of_one(x, False, vectors=False)[0]]
         if x.shape[0] >= TALL * x.shape[1] and not full_matrices:
             q, r = _triangular(x)
             s, u, vh = _svd_of_one(r, False)
@@ -132,12 +131,22 @@ def _svd_host(x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> lis
     return decomposed(routine, x)
 
 
-compiled_from(svd_p, 6_000, matrices=32)  # 100 of 8 x 8: 2199 / 1200
+compiled_from(svd_p, 6_000, matrices=32, unless=lambda x, by_qr, **params: batches.takes(x) and not by_qr)
 
 
 TALL = 8
 """The ratio of rows to columns from which it is cheaper to decompose the triangular factor of a matrix: 10,000 by 4:
 401 / 202 microseconds, 64 by 8: 41 / 40."""
+
+
+def _svd_of_many(x: Any, full_matrices: bool, vectors: bool) -> Sequence[Any]:
+    found = batches.svd(x, full_matrices, vectors)
+    if found is not None:
+        return found
+    if not vectors:
+        return [np.linalg.svd(x, compute_uv=False)]
+    u, s, vh = np.linalg.svd(x, full_matrices)
+    return s, u, vh
 
 
 def _svd_of_one(x: Any, full_matrices: bool, vectors: bool = True) -> Any:

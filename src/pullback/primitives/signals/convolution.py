@@ -36,7 +36,7 @@ from pullback.primitives.declare import jvp_bilinear
 from pullback.primitives.linalg.contraction import dot_general
 from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.rules import axis_divided, axis_kept
-from pullback.primitives.signals import grouped_convolution
+from pullback.primitives.signals import grouped_convolution, vector_convolution
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -311,7 +311,32 @@ def _conv_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
         out = convolutions.convolved(lhs._value, rhs._value.transpose(*space, i, o), geometry.padding)
         if out is not None:
             return runtime.hold(ArrayImpl(out))
-    return runtime.evaluate_elsewhere(conv_general_dilated_p, operands, params)
+    out = _of_vectors(lhs, rhs, params)
+    return runtime.evaluate_elsewhere(conv_general_dilated_p, operands, params) if out is None else out
+
+
+def _of_vectors(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
+    """Convolve along one axis in steps of one element, if features need no product of matrices; else return None."""
+    geometry, numbers = params["geometry"], params["dimension_numbers"]
+    if lhs.dtype.char not in "fdFD" or len(geometry.strides) != 1:
+        return None
+    ((low, high),), (_, _, space), (_, _, k) = geometry.padding, numbers.lhs_spec, numbers.rhs_spec
+    n, m = lhs.shape[space], rhs.shape[k]
+    count = n + low + high - m + 1
+    sizes = vector_convolution.sizes_of(lhs, rhs, (count,) * 3, **params)
+    if sizes is None or 0 in sizes or n == 0 or min(sizes.c, sizes.o) > 1:
+        return None
+    x, kernel = lhs._value, rhs._value
+    if x.size == n and kernel.size == m:
+        shape = [1] * 3
+        shape[numbers.out_spec[2]] = count
+        return runtime.hold(
+            ArrayImpl(convolutions.of_vector(x.reshape(n), kernel.reshape(m), low, high).reshape(shape))
+        )
+    x, kernel = vector_convolution.operands(np, x, kernel, sizes, numbers)
+    return runtime.hold(
+        ArrayImpl(vector_convolution.result(np, convolutions.of_vectors(x, kernel, low, high), numbers))
+    )
 
 
 _FEATURES_LAST = ((0, 3, 1, 2),) * 2
@@ -516,6 +541,9 @@ def _on_host(lhs: Any, rhs: Any, shape: Shape, params: dict[str, Any]) -> Callab
         return partial(_inlined, grouped_convolution.by_features)
     if grouped_convolution.has_few_positions(lhs, rhs, shape, **params):
         return partial(_inlined, grouped_convolution.by_positions)
+    sizes = vector_convolution.sizes_of(lhs, rhs, shape, **params)
+    if sizes is not None and vector_convolution.is_of_vectors(sizes):
+        return vector_convolution.emit
     return _in_order
 
 
@@ -532,7 +560,8 @@ def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dic
     (a, b), (c, d) = (
         [hlo.op(f"stablehlo.{name}", [v], v.shape, real) for name in ("real", "imag")] for v in (lhs, rhs)
     )
-    ac, bd, ad, bc = (_convolution(hlo, v, w, shape, **params) for v, w in ((a, c), (b, d), (a, d), (b, c)))
+    write = _on_host(a, c, shape, params) if hlo.module.platform == "cpu" else _convolution
+    ac, bd, ad, bc = (write(hlo, v, w, shape, **params) for v, w in ((a, c), (b, d), (a, d), (b, c)))
     parts = [hlo.elementwise("stablehlo.subtract", ac, bd), hlo.elementwise("stablehlo.add", ad, bc)]
     return hlo.op("stablehlo.complex", parts, shape, lhs.dtype)
 

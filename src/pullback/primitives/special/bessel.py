@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
+from pullback.backends.host.special import by_loop, has_loop, i0e, i1e
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
@@ -109,17 +110,17 @@ def _i0e_jvp(t: Any, x: Any, ans: Any) -> Any:
 
 bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
-    of=FLOAT, host=host.special("i0e"), hlo=_i0e_lowering, jvp=_i0e_jvp,
+    of=FLOAT, host=i0e, hlo=_i0e_lowering, jvp=_i0e_jvp,
     cost=Cost.SPECIAL,
 )  # fmt: skip
-compiled_from(bessel_i0e_p, 50_000)  # 100,000: 1963 / 186, of 64 bits 3655 / 532
+compiled_from(bessel_i0e_p, 50_000, unless=has_loop)  # 100,000: 1963 / 186, of 64 bits 3655 / 532
 bessel_i1e_p: Primitive = elementwise(
     "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
-    of=FLOAT, host=host.special("i1e"), hlo=_i1e_lowering,
+    of=FLOAT, host=i1e, hlo=_i1e_lowering,
     jvp=lambda t, x, ans: mul(t, _i1e_slope(x, ans)),
     cost=Cost.SPECIAL,
 )  # fmt: skip
-compiled_from(bessel_i1e_p, 50_000)  # 100,000: 1932 / 476, of 64 bits 3910 / 962
+compiled_from(bessel_i1e_p, 50_000, unless=has_loop)  # 100,000: 1932 / 476, of 64 bits 3910 / 962
 
 
 def _i1e_slope(x: Any, value: Any) -> Any:
@@ -210,11 +211,11 @@ def _fall_lowering(hlo: Any, x: Any) -> Any:
 
 # (I0 - I1) exp(-abs(x)) at abs(x): minus the derivative of i0e. The difference would cancel where x is large.
 bessel_fall_p: Primitive = elementwise(
-    "bessel_fall", of=FLOAT, host=_fall_host, hlo=_fall_lowering,
+    "bessel_fall", of=FLOAT, host=by_loop(_fall_host, "bessel_fall", many=32), hlo=_fall_lowering,
     jvp=lambda t, x, ans: mul(t, _fall_slope(x, ans)),
     cost=Cost.SPECIAL,
 )  # fmt: skip
-compiled_from(bessel_fall_p, 50_000)  # 100,000: 5319 / 288, of 64 bits 6896 / 1696
+compiled_from(bessel_fall_p, 50_000, unless=has_loop)  # 100,000: 5319 / 288, of 64 bits 6896 / 1696
 
 
 def _fall_slope(x: Any, value: Any) -> Any:
@@ -242,13 +243,13 @@ def _at_infinity(function: Any, limit: Any) -> Any:
 
 
 i0_p: Primitive = elementwise(
-    "i0", of=FLOAT, host=_at_infinity(host.special("i0"), np.abs),
+    "i0", of=FLOAT, host=by_loop(_at_infinity(host.special("i0"), np.abs), "i0", many=128),
     hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
     jvp=lambda t, x, ans: mul(t, i1_p.bind(x)),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 i1_p: Primitive = elementwise(
-    "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive),
+    "i1", of=FLOAT, host=by_loop(_at_infinity(host.special("i1"), np.positive), "i1", many=128),
     hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
     jvp=lambda t, x, ans: mul(t, _mean(i0_p.bind(x), _unscaled(x, 2))),
     cost=Cost.SPECIAL,

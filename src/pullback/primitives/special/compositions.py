@@ -234,10 +234,12 @@ def _inverse(x: Any, y: Any) -> Any:
 def _halves_of_exponentials(x: Any) -> tuple[Any, Any]:
     """Return exp(x) / 2 and exp(-x) / 2 for positive x.
 
-    Both are computed from exp(x / 2), so that intermediate results do not overflow before the result does.
+    Both are computed from exp(x / 2), so that intermediate results do not overflow before the result does. The second
+    is a quarter of the first one's reciprocal: of a quotient by a square the compiler makes a second exponential.
     """
     root = exp(x * 0.5)
-    return root * 0.5 * root, 0.5 / square(root)
+    half = root * 0.5 * root
+    return half, 0.25 / half
 
 
 def _cosh(x: Any) -> Any:
@@ -557,45 +559,6 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 # Special functions ---------------------------------------------------------------------------------------------------
 
 
-_EULER = 0.57721566490153286
-
-
-def _zeta_minus_one(k: int) -> float:
-    """Return zeta(k) - 1, the sum of n^-k over n >= 2, by the Euler-Maclaurin formula."""
-    n = 30
-    tail = n ** (1 - k) / (k - 1) + n**-k / 2
-    rising, factor = float(k), n ** (-k - 1)
-    for j, bernoulli in ((1, 1 / 12), (3, -1 / 720), (5, 1 / 30240)):
-        tail += bernoulli * rising * factor
-        rising, factor = rising * (k + j) * (k + j + 1), factor / n**2
-    return math.fsum([*(m**-k for m in range(2, n)), tail])
-
-
-def lgamma_after_two(w: Any, terms: int) -> Any:
-    """Return ``log Γ(2 + w)`` for abs(w) up to 1/2, by a series with this number of ``terms``.
-
-    The series is Abramowitz and Stegun's formula 6.1.33: (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k
-    over k >= 2.
-    """
-    orders = range(terms, 1, -1)
-    return w * polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER])
-
-
-def _lgamma_near_zeros(out: Any, x: Any) -> Any:
-    """Correct ``out``, the compiler's lgamma(x), for x from 1/2 to 9/2: it is inaccurate near the zeros 1 and 2.
-
-    There x is 1 + w, 2 + w, 3 + w or 4 + w, with abs(w) up to 1/2. The result is the series for 2 + w, plus or minus
-    the logarithm of the factors between Γ(2 + w) and Γ(x).
-    """
-    nearest = clamp(1, round(x), 4)
-    w = x - nearest
-    series = lgamma_after_two(w, 14 if x.dtype == _single else 27)
-    further = where(nearest == 3, w + 1, (w + 2) * (w + 3) - 1)
-    logarithm = log1p(where(nearest == 1, w, where(nearest == 2, 0, further)))
-    near = series + where(nearest == 1, -logarithm, logarithm)
-    return where((x >= 0.5) & (x <= 4.5), near, out)
-
-
 def _digamma_at_pole(out: Any, x: Any) -> Any:
     return where(x == 0, -1 / x, out)
 
@@ -725,7 +688,6 @@ real_lowering(floor_rem_p)(_composed(_floor_rem))
 real_lowering(ops.gcd_p)(_gcd)
 real_lowering(ops.hypot_p)(_composed(_hypot))
 real_lowering(ops.inverse_p)(_composed(_inverse))
-real_lowering(ops.lgamma_p)(_corrected("chlo.lgamma", _lgamma_near_zeros))
 real_lowering(ops.log1p_p)(_in_double("stablehlo.log_plus_one", _log1p_in_double))
 real_lowering(ops.logaddexp_p)(_composed(_logaddexp))
 real_lowering(ops.max_share_p)(_composed(lambda x, y: _real_share(x, y, x < y)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
+from pullback.backends.host import special as host_special
 from pullback.core import dtypes
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
@@ -262,13 +263,13 @@ zeta_derivative_p: Primitive = composite(
     jvp=(lambda t, s, q, order: ops.mul(t, zeta_derivative_p.bind(s, q, order=order + 1)), _zeta_by_q),
 )  # fmt: skip
 zeta_p = elementwise(
-    "zeta", of=FLOAT, arity=2, host=host.special("zeta"), hlo=lambda hlo, s, q: _zeta_lowering(hlo, s, q),
+    "zeta", of=FLOAT, arity=2, host=host_special.zeta, hlo=lambda hlo, s, q: _zeta_lowering(hlo, s, q),
     jvp=(
         lambda t, s, q, ans: ops.mul(t, zeta_derivative_p.bind(s, q, order=1)),
         lambda t, s, q, ans: _zeta_by_q(t, s, q, 0),
     ),
 )  # fmt: skip
-compiled_from(zeta_p, 50_000)  # 100,000: 9333 / 1208, of 64 bits 9402 / 6016
+compiled_from(zeta_p, 50_000, unless=host_special.has_loop_of_two)  # 100,000: 9333 / 1208, of 64 bits 9402 / 6016
 
 
 def _zeta_lowering(hlo: Any, s: Any, q: Any) -> Any:

@@ -14,6 +14,7 @@ from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, DtypeError, ShapeError
 from pullback.core.interrupts import imported
+from pullback.core.trace import state
 from pullback.numpy.promotion import known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
@@ -157,17 +158,16 @@ class _Groups:
 
         Functions that compare elements pass over some that are NaN: then the result is None.
         """
-        arrays = [self.x] if self.labels is None else [self.x, self.labels]
-        if not all(map(is_on_host, arrays)) or not self.x.size or self.x.dtype.char in "eV":
+        x, labels = self.x, self.labels
+        if not is_on_host(x) or not (labels is None or is_on_host(labels)) or not x.size or x.dtype.char in "eV":
             return None
-        if compares and has_nan(self.x):
+        if compares and has_nan(x):
             return None
-        with np.errstate(all="ignore"):
-            call = getattr(imported("scipy.ndimage"), function)
-            if len(arrays) == 1:
-                return call(host_value(self.x))
-            index = self.index.item() if self.index is not None and not self.shape else self.index
-            return call(host_value(self.x), *map(host_value, arrays[1:]), index=index)
+        call = getattr(imported("scipy.ndimage"), function)
+        if labels is None:
+            return state.silently(call, host_value(x))
+        index = self.index.item() if self.index is not None and not self.shape else self.index
+        return state.silently(call, host_value(x), host_value(labels), index)
 
     def find(self) -> None:
         """Find the group of each element."""
@@ -191,6 +191,8 @@ class _Groups:
 
     def total(self, x: Any) -> Any:
         """Return the sums of elements over the groups."""
+        if self.labels is None:
+            return pnp.sum(x, keepdims=True).reshape(1)
         out = pnp.zeros(self.count + 1, x.dtype)
         return out.at[self.members].add(x)[: self.count]
 

@@ -18,8 +18,8 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import known
-from pullback.scipy.signal.arguments import constant, extended, known_or_traced, promoted, real_number, signal, vector
-from pullback.scipy.signal.convolutions import convolve
+from pullback.scipy.ndimage.correlations import convolve1d
+from pullback.scipy.signal.arguments import constant, known_or_traced, promoted, real_number, signal, vector
 from pullback.scipy.signal.filters import lfilter
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval
 
@@ -79,7 +79,7 @@ def _first_order(x: Any, pole: Any, gain: Any, first: Any) -> Any:
 
 def _mirrored_start(x: Any, pole: Any, terms: int) -> Any:
     """Return the first element of a filter that has run over the mirror image of a signal, with a number of terms."""
-    powers = pnp.stack([pole ** (k + 1) for k in range(terms)])
+    powers = pnp.cumprod(pnp.broadcast_to(pole, (terms,)))
     return x[..., :1] + pnp.sum(x[..., :terms] * powers, -1, keepdims=True)
 
 
@@ -474,10 +474,8 @@ def _separable(name: str, image: Any, hrow: Any, hcol: Any) -> Any:
             f"{name}: hrow and hcol must have an odd number of elements, got {taps[0].shape[0]} and {taps[1].shape[0]}"
         )
     x = _image(name, x)
-    for h in taps:
-        half = h.shape[0] // 2
-        x = convolve(extended(x, half, half, "symmetric"), h[None], "valid")
-        x = shapes.transpose(x, (1, 0))
+    for axis, h in zip((1, 0), taps, strict=True):
+        x = convolve1d(x, h, axis)
     return x
 
 

@@ -53,9 +53,9 @@ def bandstop(z: Any, p: Any, k: Any, wo: Any, bw: Any) -> tuple[Any, Any, Any]:
     """Return the zeros, poles and gain of a filter that stops a band of a width."""
     degree = p.shape[0] - z.shape[0]
     half = (bw * constant(0.5, bw.dtype)).astype(z.dtype)
-    centre = constant(np.repeat([1j, -1j], degree), z.dtype) * wo.astype(z.dtype)
     gain = k * _gain(z, p)
     z, p = (_split(half / v, wo) for v in (z, p))
+    centre = constant(np.repeat([1j, -1j], degree), z.dtype) * wo.astype(z.dtype)
     return slicing.concatenate([z, centre], 0), p, gain
 
 
@@ -74,13 +74,15 @@ def _gain(z: Any, p: Any) -> Any:
 
 
 def _split(roots: Any, wo: Any) -> Any:
-    """Return the two roots of a band for each ``roots``, which are their means."""
+    """Return the two roots of a band, complex numbers, for each ``roots``, which are their means."""
+    if not dtypes.is_complex(roots.dtype):  # now: a quotient of real numbers has another sign of zero, as in SciPy
+        roots = roots.astype(dtypes.to_complex(roots.dtype))
     turn = pnp.sqrt(ops.square(roots) - ops.square(wo).astype(roots.dtype))
     return slicing.concatenate([roots + turn, roots - turn], 0)
 
 
-def _checked(name: str, z: Any, p: Any, k: Any, *numbers: Any, split: bool = False) -> list[Any]:
-    """Return zeros and poles of one dtype, complex if they will be split, and numbers of its real dtype."""
+def _checked(name: str, z: Any, p: Any, k: Any, *numbers: Any) -> list[Any]:
+    """Return zeros and poles of one dtype, and numbers of its real dtype."""
     none = lambda x: np.zeros(0, np.int8) if isinstance(x, (list, tuple)) and not x else x
     z, p, *rest = promoted(name, none(z), none(p), k, *numbers)
     if len(z.shape) != 1 or len(p.shape) != 1 or any(x.shape for x in rest):
@@ -90,8 +92,6 @@ def _checked(name: str, z: Any, p: Any, k: Any, *numbers: Any, split: bool = Fal
         )
     if z.shape[0] > p.shape[0]:
         raise ArgumentError(f"{name}: a filter has at most as many zeros as poles, got {z.shape[0]} and {p.shape[0]}")
-    if split and not dtypes.is_complex(z.dtype):
-        z, p = (x.astype(dtypes.to_complex(x.dtype)) for x in (z, p))
     real = [ops.real(x) if dtypes.is_complex(x.dtype) else x for x in rest]
     return [z, p, *real]
 
@@ -155,7 +155,7 @@ def lp2bp_zpk(
     >>> print(*signal.lp2bp_zpk([], [-1.0], 1.0, 3.0, 10.0))
     [0.+0.j] [-1.+0.j -9.+0.j] 10.0
     """
-    return bandpass(*_checked("lp2bp_zpk", z, p, k, wo, bw, split=True))
+    return bandpass(*_checked("lp2bp_zpk", z, p, k, wo, bw))
 
 
 def lp2bs_zpk(
@@ -177,7 +177,7 @@ def lp2bs_zpk(
     >>> print(z, p.real, k)
     [0.+3.j 0.-3.j] [-1. -9.] 1.0
     """
-    return bandstop(*_checked("lp2bs_zpk", z, p, k, wo, bw, split=True))
+    return bandstop(*_checked("lp2bs_zpk", z, p, k, wo, bw))
 
 
 def bilinear_zpk(z: ArrayLike, p: ArrayLike, k: ArrayLike, fs: ArrayLike) -> tuple[Array, Array, Array]:

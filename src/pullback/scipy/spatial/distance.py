@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.core.array import Array, ArrayLike, host_value, is_on_host
+from pullback.core.array import Array, ArrayImpl, ArrayLike, host_value, is_on_host
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
 from pullback.core.interrupts import imported
+from pullback.core.trace import state
 from pullback.numpy.promotion import promote_all, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives.reductions import reduce_max
@@ -202,9 +203,8 @@ class _Measure:
             elements = [v != 0 for v in elements]
         options = {key: v.astype(np.float64) for key, v in zip(self.arrays, given, strict=True)}
         call = getattr(imported("scipy.spatial.distance"), function)
-        with np.errstate(all="ignore"):
-            found = call(*elements, self.name, **options, **self.numbers)
-        return of_own_memory(found.astype(dtype, copy=False))
+        found = state.silently(call, *elements, self.name, **options, **self.numbers)
+        return of_own_memory(found if found.dtype is dtype else found.astype(dtype))
 
 
 def _above_diagonal(m: int) -> Any:
@@ -322,20 +322,21 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:
      [1. 0. 3.]
      [2. 3. 0.]]
     """
-    x = pnp.asarray(X)
+    x = X if type(X) is ArrayImpl else pnp.asarray(X)
+    shape = x.shape
     if force not in ("no", "tomatrix", "tovector"):
         raise ArgumentError(f"squareform: force must be 'no', 'tomatrix' or 'tovector', got {quote(force)}")
-    if len(x.shape) not in (1, 2):
-        raise ShapeError(f"squareform takes a vector or a matrix, got shape {x.shape}")
-    if {1: "tovector", 2: "tomatrix"}[len(x.shape)] == force:
-        raise ArgumentError(f"squareform: force={force!r}, but X has shape {x.shape}")
-    if len(x.shape) == 1:
-        m = max(1, math.ceil(math.sqrt(2 * x.shape[0])))
-        if m * (m - 1) // 2 != x.shape[0]:
-            raise ShapeError(f"squareform: no number of points has {x.shape[0]} distances")
-        if is_on_host(x) and x.size:
-            theirs = imported("scipy.spatial.distance").squareform
-            return of_own_memory(theirs(host_value(x)).astype(x.dtype, copy=False))
+    if len(shape) not in (1, 2):
+        raise ShapeError(f"squareform takes a vector or a matrix, got shape {shape}")
+    if force == ("tovector" if len(shape) == 1 else "tomatrix"):
+        raise ArgumentError(f"squareform: force={force!r}, but X has shape {shape}")
+    if len(shape) == 1:
+        m = (1 + math.isqrt(1 + 8 * shape[0])) // 2
+        if m * (m - 1) // 2 != shape[0]:
+            raise ShapeError(f"squareform: no number of points has {shape[0]} distances")
+        if is_on_host(x) and shape[0]:
+            found = imported("scipy.spatial.distance").squareform(host_value(x))
+            return of_own_memory(found if found.dtype is x.dtype else found.astype(x.dtype))
         first, second = _above_diagonal(m)
         half = pnp.zeros((m, m), x.dtype).at[first, second].set(x)
         return half + half.T if x.dtype != bool else half | half.T  # type: ignore[no-any-return]

@@ -12,8 +12,8 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.checks import COMPLEX
-from pullback.primitives.special.compositions import lgamma_after_two
 from pullback.primitives.special.gamma_functions import stirling_error
+from pullback.primitives.special.log_gamma import lgamma_after_two
 from pullback.scipy.special.differentiated import by_forward_mode
 
 from pullback.primitives.formulas import (  # isort: skip

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
-from pullback.scipy.special import bessel_orders, cylinder_orders, mathieu, struve_orders
+from pullback.scipy.special import bessel_orders, cylinder_orders, hypergeometric_orders, mathieu, struve_orders
 from pullback.scipy.special.airy import all_of
 from pullback.scipy.special.composed_functions import rgamma
 from pullback.scipy.special.declared import Binaries, Binary, Function, Ternaries, Ternary, Unaries, Unary, declared
@@ -101,9 +101,10 @@ def _neighbours(f: Function, sign: int) -> Function:
     return slope
 
 
-def _by_order(p: Primitive) -> Function:
-    """Return the first derivative by the order, which has all others."""
-    return lambda v, x: p.bind(v, x, orders=(1, 0))
+def _by_order(p: Primitive, arity: int = 2, position: int = 0) -> Function:
+    """Return the first derivative by the operand of a position, which has all others."""
+    orders = tuple(int(i == position) for i in range(arity))
+    return lambda *xs: p.bind(*xs, orders=orders)
 
 
 _struve: Function = relation(
@@ -267,14 +268,26 @@ pbwa: Binaries = _parabolic(
 
 # Mathieu -------------------------------------------------------------------------------------------------------------
 
-_mathieu_a = relation(
-    "mathieu_a", "m, q", None, relation("mathieu_a.slope", "m, q", None, None, host=partial(mathieu.slope, odd=False)),
-    host=partial(mathieu.characteristic, odd=False),
-)  # fmt: skip
-_mathieu_b = relation(
-    "mathieu_b", "m, q", None, relation("mathieu_b.slope", "m, q", None, None, host=partial(mathieu.slope, odd=True)),
-    host=partial(mathieu.characteristic, odd=True),
-)  # fmt: skip
+
+def _characteristic(odd: bool, order: int) -> Function:
+    """Declare the derivative of characteristic values by q, of an order from 0."""
+    name = f"mathieu_{'b' if odd else 'a'}" + (f".{order}" if order else "")
+    hosts = mathieu.characteristic, mathieu.slope, partial(mathieu.higher_slope, order=order)
+    host = partial(hosts[min(order, 2)], odd=odd)
+    return relation(name, "m, q", None, lambda m, q: _characteristic(odd, order + 1)(m, q), host=host)  # type: ignore[no-any-return]
+
+
+def _angular(odd: bool, order: int, order_of_x: int) -> Function:
+    """Declare a derivative of Mathieu functions, of an order from 1 by q, and by x in radians."""
+    return relation(  # type: ignore[no-any-return]
+        f"mathieu_{'sem' if odd else 'cem'}.{order}.{order_of_x}", "m, q, x", None,
+        lambda m, q, x: _angular(odd, order + 1, order_of_x)(m, q, x),
+        lambda m, q, x: ops.mul(_angular(odd, order, order_of_x + 1)(m, q, x), math.pi / 180),
+        host=partial(mathieu.function, odd=odd, order=order, order_of_x=order_of_x),
+    )  # fmt: skip
+
+
+_mathieu_a, _mathieu_b = _characteristic(False, 0), _characteristic(True, 0)
 
 
 def _few_coefficients(m: Any, q: Any, x: Any) -> Any:
@@ -296,10 +309,13 @@ def _mathieu(name: str, value: Function, radial: bool) -> tuple[Function, Functi
         coefficient = ops.sub(swung, value(m, q))
         return ops.mul(ops.mul(coefficient, w(m, q, x)), -unit if radial else unit)
 
-    w: Function = relation(
-        name, "m, q, x", None, None, lambda m, q, x: ops.mul(slope(m, q, x), unit), result=0, inside=_few_coefficients
-    )
-    slope: Function = relation(f"{name}.slope", "m, q, x", None, None, second, result=1, inside=_few_coefficients)
+    def by_parameter(order_of_x: int) -> Function | None:
+        return None if radial else lambda m, q, x: _angular("sem" in name, 1, order_of_x)(m, q, x)
+
+    by_x = lambda m, q, x: ops.mul(slope(m, q, x), unit)
+    inside = _few_coefficients
+    w: Function = relation(name, "m, q, x", None, by_parameter(0), by_x, result=0, inside=inside)
+    slope: Function = relation(f"{name}.slope", "m, q, x", None, by_parameter(1), second, result=1, inside=inside)
     return w, slope
 
 
@@ -311,7 +327,7 @@ mathieu_a: Binary = declared(
     _mathieu_a,
     "The characteristic values of the even Mathieu functions.",
     ("1.0, 0.5", "1.4668"),
-    note=f"{_OF_ORDERS} It has a first derivative by ``q``.",
+    note=f"{_OF_ORDERS} It has derivatives by ``q``.",
 )
 mathieu_b: Binary = declared(
     __name__,
@@ -320,12 +336,12 @@ mathieu_b: Binary = declared(
     _mathieu_b,
     "The characteristic values of the odd Mathieu functions.",
     ("1.0, 0.5", "0.4707"),
-    note=f"{_OF_ORDERS} It has a first derivative by ``q``.",
+    note=f"{_OF_ORDERS} It has derivatives by ``q``.",
 )
 _OF_MATHIEU = f"The results are the function and its derivative. {_OF_ORDERS}\nIt has derivatives by ``x``."
 _DEGREES = (
     "The results are the function and its derivative; ``x`` is in degrees, but the derivative is by radians.\n"
-    f"{_OF_ORDERS} It has derivatives by ``x``."
+    f"{_OF_ORDERS} It has derivatives by ``q`` and ``x``."
 )
 
 
@@ -395,12 +411,19 @@ def _omega_slope(z: Any) -> Any:
     return ops.div(w, ops.add(w, 1))
 
 
-_hyp0f1: Function = relation("hyp0f1", "v, z", None, _hyp0f1_slope)
+_hyp0f1: Function = relation("hyp0f1", "v, z", _by_order(hypergeometric_orders.hyp0f1_p), _hyp0f1_slope)
+_by_parameters = [
+    [_by_order(p, 3, i) for i in (0, 1)]
+    for p in (hypergeometric_orders.wright_bessel_p, hypergeometric_orders.log_wright_bessel_p)
+]
 _wright_bessel: Function = relation(
-    "wright_bessel", "a, b, x", None, None, lambda a, b, x: _wright_bessel(a, ops.add(a, b), x)
+    "wright_bessel", "a, b, x", *_by_parameters[0], lambda a, b, x: _wright_bessel(a, ops.add(a, b), x)
 )
-_log_wright_bessel: Function = relation("log_wright_bessel", "a, b, x", None, None, _log_wright_slope)
+_log_wright_bessel: Function = relation("log_wright_bessel", "a, b, x", *_by_parameters[1], _log_wright_slope)
 _wrightomega: Function = relation("wrightomega", "z", _omega_slope, is_complex=True)
+_OF_WRIGHT = (
+    f"{_HOST} Derivatives by ``a`` and ``b`` are of\nthe power series, NaN where it needs more than 2,000 terms."
+)
 hyp0f1: Binary = declared(
     __name__,
     "hyp0f1",
@@ -408,7 +431,8 @@ hyp0f1: Binary = declared(
     _hyp0f1,
     "The confluent hypergeometric limit function 0F1.",
     ("1.5, 0.5", "1.3683"),
-    note=f"{_HOST} It has derivatives by ``z``.",
+    note=f"{_HOST} Derivatives by ``v`` are of the\npower series and a Bessel function (DLMF 10.16.9), "
+    "NaN for ``v`` above 300 and\n``z`` below ``-4 v``.",
 )
 wright_bessel: Ternary = declared(
     __name__,
@@ -417,7 +441,7 @@ wright_bessel: Ternary = declared(
     _wright_bessel,
     "Wright's generalised Bessel function.",
     ("1.0, 1.0, 1.0", "2.2796"),
-    note=f"{_HOST} It has derivatives by ``x``.",
+    note=_OF_WRIGHT,
 )
 log_wright_bessel: Ternary = declared(
     __name__,
@@ -426,7 +450,7 @@ log_wright_bessel: Ternary = declared(
     _log_wright_bessel,
     "The logarithm of :func:`wright_bessel`.",
     ("1.0, 1.0, 1.0", "0.8240"),
-    note=f"{_HOST} It has derivatives by ``x``.",
+    note=_OF_WRIGHT,
 )
 wrightomega: Unary = _plain(
     "wrightomega",
