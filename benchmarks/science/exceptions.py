@@ -36,13 +36,14 @@ _BY_REASON: Mapping[str, Mapping[str, str]] = {
     A_CLASS: {
         "optimize": "Bounds LeastSquaresResult LinearConstraint LinprogResult Marginals MilpResult "
         "NonlinearConstraint OptimizeResults QuadraticResult RootResults ScalarResult",
-        "integrate": "BrownianPath CubatureRegion CubatureResult OdeResult OdeSolution PhaseTrajectory Trajectory",
-        "sparse.linalg": "LsmrResult LsqrResult Slogdet SuperLU SvdsResult",
+        "integrate": "BVPResult BrownianPath CubatureRegion CubatureResult OdeResult OdeSolution PhaseTrajectory "
+        "Trajectory",
+        "sparse.linalg": "Cholesky Entries LDL LsmrResult LsqrResult Slogdet SuperLU SvdsResult",
     },
     NO_ANCHOR: {"optimize": "solve_qp", "integrate": "solve_dde solve_hamiltonian solve_sde solve_symplectic"},
     OF_TESTS: {
         "optimize": "least_squares root",
-        "integrate": "cubature quad solve_ivp",
+        "integrate": "cubature dblquad nquad quad solve_bvp solve_ivp tplquad",
         "spatial.transform": "Rotation Slerp",
         "special": "ai_zeros bernoulli bessel_jn beta betainc betaln bi_zeros boxcox boxcox1p comb dawsn digamma "
         "entr erf erfc erfcinv erfcx erfinv eval_chebyc eval_chebys eval_chebyt eval_chebyu "

@@ -114,7 +114,7 @@ def on_grid(method: str, at: int = LARGE, **more: Any) -> Row:
 
 def on_two_axes(module: Any, x: Any, y: Any, v: Any, p: Any) -> Any:
     """Values on a grid, interpolated linearly."""
-    return module.interpn((x, y), v, p)
+    return module.interpn((x, y), v, p, bounds_error=False, fill_value=0.0)
 
 
 def sums(name: str, signature: str, call: Callable[[Any, Any, Any], Any]) -> Row:

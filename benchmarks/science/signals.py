@@ -236,16 +236,15 @@ FILTERS = Part(
 
 
 def window(name: str, call: Call, *numbers: float, **more: Any) -> Row:
-    """Return a row of a window of 51 elements for the checks and 10,000 for the times, by its numbers."""
-    return row(
-        name, lambda m, *xs: call(m, 51, *xs), given(*numbers), module=windows,
-        **more,
-    )  # fmt: skip
+    """Return a row of a window of 51 elements for the checks and 10,001 for the times, by its numbers."""
+    found = row(name, lambda m, *xs: call(m, 51, *xs), given(*numbers), module=windows, **more)
+    timed = tuple((lambda *xs, m=m: call(m, LARGE + 1, *xs)) for m in (windows, oracle_windows))
+    return dataclasses.replace(found, timed=timed)
 
 
 WINDOWS = Part(
     "Windows",
-    "`scipy.signal.windows`, of 51 elements. Windows without numbers but their length are SciPy's arrays.",
+    "`scipy.signal.windows`, of 10,001 elements for the times. Those of a length alone are SciPy's arrays.",
     (
         window("chebwin", lambda m, n, at: m.chebwin(n, at), 60.0),
         window("dpss", lambda m, n, w: m.dpss(n, w), 2.5),

@@ -98,7 +98,7 @@ DESIGNS = Part(
         design("tf2zpk", lambda m, b, a: m.tf2zpk(b, a), [0.2, 0.1, 0.3], A),
         design("zpk2sos", lambda m, z, p, k: m.zpk2sos(z, p, k), Z, INSIDE[:2], K),
         design("zpk2tf", lambda m, z, p, k: m.zpk2tf(z, p, k), Z, P, K),
-        design("residue", lambda m, b, a: m.residue(b, a)[:2], B, [1.0, 4.0, 3.0, -0.7]),
+        design("residue", lambda m, b, a: [x.real for x in m.residue(b, a)[:2]], B, [1.0, 4.0, 3.0, -0.7]),
         design("residuez", lambda m, b, a: m.residuez(b, a)[:2], B, [1.0, 0.6, -0.4, 0.05]),
         design("invres", lambda m, r: m.invres(r, POLES, NONE), [0.3, 0.7]),
         design("invresz", lambda m, r: m.invresz(r, POLES, NONE), [0.3, 0.7]),
