@@ -11,7 +11,7 @@ import pullback
 import pullback.numpy as jnp
 from pullback import config, grad, lax
 from pullback.backends.compiler import one_operation
-from pullback.backends.host import native
+from pullback.backends.host import batches, native
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives.linalg.contraction import INTEGER_PRODUCTS
@@ -27,7 +27,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("operation", [lax.erf_inv, lambda x: lax.zeta(x + 2.5, 1.5), lambda x: lax.zeta(2.5, x + 2.0)])
-def test_large_operands_are_compiled_and_small_ones_are_not(fresh: None, operation: Any) -> None:
+def test_large_operands_are_compiled_and_small_ones_are_not(fresh: None, operation: Any, x64: None) -> None:
     small, large = (jnp.linspace(-0.9, 0.9, n) for n in (1000, 60_000))
     operation(small)
     assert programs() == set()
@@ -71,7 +71,7 @@ def test_many_small_matrices_and_large_transforms_are_compiled(fresh: None) -> N
         return [jnp.matmul(s.U * s.S[:, None], s.Vh), s.S, w, jnp.matmul(v * w[:, None], v.mT), jnp.fft.rfft2(x)]
 
     compiled = computed()
-    assert programs() >= {"svd", "eigh", "fft"}
+    assert programs() == ({"fft"} if batches.takes(a) else {"svd", "eigh", "fft"})
     count = len(one_operation._programs)
     jnp.linalg.svd(jnp.array(a[0]))
     jnp.fft.rfft2(x[:100])

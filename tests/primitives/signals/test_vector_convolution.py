@@ -15,8 +15,9 @@ RNG = np.random.default_rng(0)
 CASES: dict[str, dict[str, Any]] = {
     "vectors": {},
     "a kernel of one element": {"m": 1},
-    "many elements of a kernel": {"n": 90, "m": 70, "padding": (30, 5)},
-    "a whole number of turns": {"n": 99, "m": 72},
+    "many elements of a kernel": {"n": 190, "m": 70, "padding": (30, 5)},
+    "a whole number of turns": {"n": 199, "m": 72},
+    "more elements than positions": {"n": 90, "m": 70, "padding": (30, 5)},
     "a long kernel": {"n": 40, "m": 37},
     "a long kernel, in whole rows": {"n": 70, "m": 64},
     "a kernel as long as the operand": {"n": 40, "m": 40},
@@ -169,6 +170,13 @@ def test_eager_vectors_need_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None
     x, w = jnp.arange(9.0), jnp.arange(4.0)
     grad(lambda x, w: jnp.sum(jnp.convolve(x, w) ** 2), (0, 1))(x, w)
     vmap(jnp.convolve, (0, None))(jnp.ones((30, 9)), w)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_compiled_vectors_are_no_convolutions_of_the_compiler(dtype: str) -> None:
+    with enable_x64(True):
+        x, w = RNG.standard_normal(30).astype(dtype), RNG.standard_normal(7).astype(dtype)
+        assert "stablehlo.convolution" not in jit(jnp.convolve).lower(x, w).as_text()
 
 
 def test_what_is_a_convolution_of_vectors() -> None:

@@ -208,3 +208,17 @@ def test_signatures_are_positional_as_those_of_ufuncs() -> None:
     with pytest.raises(TypeError):
         special.struve(v=1.0, x=2.0)
     assert "the shape to which the operands broadcast" in str(special.struve.__doc__)
+
+
+def test_shapes_that_do_not_broadcast_are_refused_by_every_function() -> None:
+    for name in special.__all__:
+        function = getattr(special, name)
+        if not inspect.isfunction(function):
+            continue
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        needed = [
+            p for p in inspect.signature(function).parameters.values() if p.default is p.empty and p.kind in kinds
+        ]
+        if len(needed) > 1:
+            with pytest.raises(errors.PullbackError):
+                function(jnp.ones(3), *[jnp.ones(4)] * (len(needed) - 1))

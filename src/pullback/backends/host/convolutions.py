@@ -54,7 +54,7 @@ def of_vector(x: Any, kernel: Any, low: int, high: int) -> Any:
     """
     if kernel.dtype.kind == "c":
         kernel = kernel.conj()  # NumPy's correlation is with the conjugate
-    if low == high == len(kernel) - 1 <= len(x) - 1:
+    if low == high == len(kernel) - 1:
         return np.correlate(x, kernel, "full")
     n = len(x)
     if low <= 0 and high <= 0:

@@ -310,7 +310,7 @@ def _conv_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
         o, i, *space = numbers.rhs_spec
         out = convolutions.convolved(lhs._value, rhs._value.transpose(*space, i, o), geometry.padding)
         if out is not None:
-            return runtime.hold(ArrayImpl(out))
+            return runtime.hold(ArrayImpl(out, lhs.weak_type and rhs.weak_type))
     out = _of_vectors(lhs, rhs, params)
     return runtime.evaluate_elsewhere(conv_general_dilated_p, operands, params) if out is None else out
 
@@ -330,13 +330,11 @@ def _of_vectors(lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
     if x.size == n and kernel.size == m:
         shape = [1] * 3
         shape[numbers.out_spec[2]] = count
-        return runtime.hold(
-            ArrayImpl(convolutions.of_vector(x.reshape(n), kernel.reshape(m), low, high).reshape(shape))
-        )
-    x, kernel = vector_convolution.operands(np, x, kernel, sizes, numbers)
-    return runtime.hold(
-        ArrayImpl(vector_convolution.result(np, convolutions.of_vectors(x, kernel, low, high), numbers))
-    )
+        out = convolutions.of_vector(x.reshape(n), kernel.reshape(m), low, high).reshape(shape)
+    else:
+        x, kernel = vector_convolution.operands(np, x, kernel, sizes, numbers)
+        out = vector_convolution.result(np, convolutions.of_vectors(x, kernel, low, high), numbers)
+    return runtime.hold(ArrayImpl(out, lhs.weak_type and rhs.weak_type))
 
 
 _FEATURES_LAST = ((0, 3, 1, 2),) * 2

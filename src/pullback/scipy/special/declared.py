@@ -19,6 +19,7 @@ from pullback.core.trace import state
 from pullback.numpy.declare import Binary as Binary
 from pullback.numpy.declare import Unary as Unary
 from pullback.numpy.promotion import inexact_operand, inexact_operands, strong
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.special.precision import doubled
 from pullback.scipy.arguments import on_host
 
@@ -66,6 +67,7 @@ def declared(
         arrays = [inexact_operand(name, xs[0])] if len(xs) == 1 else inexact_operands(name, *xs)
         if not is_complex and dtypes.is_complex(arrays[0].dtype):
             raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(arrays[0].dtype)}")
+        broadcast_shape(name, [x.shape for x in arrays])
         return compute(*[strong(x) if x.weak_type else x for x in arrays])
 
     return documented(
