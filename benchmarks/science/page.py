@@ -25,7 +25,8 @@ differences on a small problem in double precision, relative to the largest elem
   along a direction to the forward derivative; *second*: of forward over reverse mode to a difference of gradients.
 
 Times are of a large problem, in one run: milliseconds of eager code, the ratios of the eager and of the compiled time
-to SciPy's, and of the compiled time to that of the library of JAX that has the function.
+to SciPy's, and of the compiled time to that of the library of JAX that has the function. Of rows without times only the
+errors were measured.
 """
 BEGIN, END = "<!-- table: written by `make science` -->\n", "<!-- end of the table -->"
 """The marks of tables in a page that is written by hand otherwise."""
@@ -71,8 +72,8 @@ def _line(row: Row, found: Mapping[str, float]) -> str:
     errors = [f"{found[name]:.0e}" if name in found else "" for name in COLUMNS]
     peer = f"{found['peer']:.2f} ({row.peer_name})" if "peer" in found else ""
     times = [
-        f"{found['milliseconds']:.2g}",
-        f"{found['anchor']:.2f}",
+        f"{found['milliseconds']:.2g}" if "milliseconds" in found else "",
+        f"{found['anchor']:.2f}" if "anchor" in found else "",
         f"{found['jit']:.2f}" if "jit" in found else "",
         peer,
     ]
