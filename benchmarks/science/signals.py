@@ -238,8 +238,8 @@ FILTERS = Part(
 def window(name: str, call: Call, *numbers: float, **more: Any) -> Row:
     """Return a row of a window of 51 elements for the checks and 10,001 for the times, by its numbers."""
     found = row(name, lambda m, *xs: call(m, 51, *xs), given(*numbers), module=windows, **more)
-    timed = tuple((lambda *xs, m=m: call(m, LARGE + 1, *xs)) for m in (windows, oracle_windows))
-    return dataclasses.replace(found, timed=timed)
+    long = lambda m: lambda *xs: call(m, LARGE + 1, *xs)
+    return dataclasses.replace(found, timed=(long(windows), long(oracle_windows)))
 
 
 WINDOWS = Part(
