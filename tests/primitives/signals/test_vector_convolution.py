@@ -168,8 +168,10 @@ def test_eager_vectors_need_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(convolution.runtime, "evaluate_elsewhere", refuse)
     x, w = jnp.arange(9.0), jnp.arange(4.0)
-    grad(lambda x, w: jnp.sum(jnp.convolve(x, w) ** 2), (0, 1))(x, w)
-    vmap(jnp.convolve, (0, None))(jnp.ones((30, 9)), w)
+    by_x, by_w = grad(lambda x, w: jnp.sum(jnp.convolve(x, w) ** 2), (0, 1))(x, w)
+    assert by_x.shape == x.shape
+    assert by_w.shape == w.shape
+    assert vmap(jnp.convolve, (0, None))(jnp.ones((30, 9)), w).shape == (30, 12)
 
 
 @pytest.mark.parametrize("dtype", "fdFD")

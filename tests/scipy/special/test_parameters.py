@@ -135,8 +135,23 @@ def test_functions_of_degrees_have_mixed_derivatives_within_compiled_batches() -
             np.testing.assert_allclose(out, alone, rtol=1e-14)
 
 
-def test_large_orders_and_numbers_that_are_no_orders() -> None:
-    slopes = mathieu.higher_slope(np.array([1000.0, 2.5]), np.array([3.0, 3.0]), odd=False, order=2)
-    assert slopes[0] == pytest.approx(1e-6, rel=1e-5)
-    assert np.isnan(slopes[1])
+# By mpmath 1.3.0, of 33 harmonics around the order: the order, q, and the second to fourth derivatives by q.
+LARGE_ORDERS = [
+    (600.0, 50.0, 2.77778559432033571e-6, 4.01886984183206504e-15, 8.03774107916731201e-17),
+    (600.0, 350.0, 2.77779041697419355e-6, 2.8132206115479304e-14, 8.03784155595930589e-17),
+    (2000.0, -3000.0, 2.50000326172778049e-7, -1.75782064091008032e-16, 5.85943179975329934e-20),
+]
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_large_orders_have_four_derivatives(odd: bool) -> None:
+    m, q, *expected = np.array(LARGE_ORDERS).T
+    for order, values in enumerate(expected, 2):
+        found = mathieu.higher_slope(m, q, odd=odd, order=order)
+        np.testing.assert_allclose(found, values, rtol=1e-13 if order == 2 else 1e-10)
+    assert np.isnan(mathieu.higher_slope(m, q, odd=odd, order=5)).all()
+
+
+def test_numbers_that_are_no_orders() -> None:
+    assert np.isnan(mathieu.higher_slope(2.5, 3.0, odd=False, order=2))
     assert np.isnan(mathieu.function(2.5, 1.0, 3.0, odd=False, order=1, order_of_x=0))

@@ -61,13 +61,21 @@ def slope(m: Any, q: Any, *, odd: bool) -> Any:
 
 
 def higher_slope(m: Any, q: Any, *, odd: bool, order: int) -> Any:
-    """Return the derivatives of characteristic values by q of an order from 2."""
+    """Return the derivatives of characteristic values by q of an order from 2.
+
+    Where the expansion (DLMF 28.6.14) is used, its terms up to q**6 are right to 10 digits; derivatives of orders above
+    4 are NaN there.
+    """
     m, q = np.broadcast_arrays(m, q)
     far = _is_far(m, q)
-    square = np.square(np.where(far, m, _LARGE))
-    ratio = np.where(far, q / square, 0)
-    terms = {2: (1 + 1 / square + ratio * ratio * (15 / 8)) / square, 3: 3.75 * ratio / square**2, 4: 3.75 / square**3}
-    expansion = np.where(far, terms.get(order, 0.0), np.nan)
+    s = np.square(np.where(far, m, _LARGE))
+    terms = {
+        2: 0.5 / (s - 1), 4: (5 * s + 7) / (32 * (s - 1) ** 3 * (s - 4)),
+        6: (9 * s * s + 58 * s + 29) / (64 * (s - 1) ** 5 * (s - 4) * (s - 9)),
+    }  # fmt: skip
+    near = np.where(far, q, 0)
+    parts = [math.perm(k, order) * c * near ** (k - order) for k, c in terms.items() if k >= order]
+    expansion = np.where(far & (order <= 4), sum(parts, 0 * near), np.nan)
 
     def one(m: float, q: float) -> float:
         return float(_eigenseries(m, q, odd, order)[0][order] * math.factorial(order))
